@@ -1,0 +1,40 @@
+# Everything a person or CI runs. `make help` lists it.
+#
+# Needs Go (go.mod names the version), Node and make. What else the tests use
+# (gcc for the race detector, PostgreSQL) `make test` installs on Debian as
+# root, and names elsewhere.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help up build test check race fuzz bench vectors clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: build ## build what is needed, then start Compax on this machine
+	@exec bin/compax up $(FLAGS)
+
+build: ## build bin/compax, with progress
+	@tools/build.sh bin/compax ./cmd/compax
+
+test: ## everything CI runs: check, all tests with the race detector and Postgres, interop
+	@tools/test.sh
+
+check: ## format, vet, import rules, linters, known vulnerabilities: fast, before each commit
+	@tools/check.sh
+
+race: ## the tests of PKG with the race detector, e.g. make race PKG=./delivery/...
+	@tools/with-postgres.sh go test -race $(or $(PKG),./... ./internal/testdata)
+
+fuzz: ## run every fuzz target for FUZZTIME (default 60s); PKG narrows it
+	@tools/fuzz.sh $(or $(FUZZTIME),60s) $(or $(PKG),./...)
+
+bench: ## all benchmarks, and those beside other implementations; PKG and BENCH narrow it
+	@tools/bench.sh '$(or $(BENCH),.)' $(or $(PKG),./...)
+
+vectors: ## the official RFC 9420 vectors, counted per file and suite
+	@go test -count=1 -run '^TestVectors' -v ./mlstest
+
+clean: ## remove what was built
+	@rm -rf bin
