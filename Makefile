@@ -7,7 +7,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up build test check race fuzz bench vectors clean
+.PHONY: help up build test check race fuzz bench vectors mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench: ## all benchmarks, and those beside other implementations; PKG and BENCH 
 
 vectors: ## the official RFC 9420 vectors, counted per file and suite
 	@go test -count=1 -run '^TestVectors' -v ./mlstest
+
+mutants: ## take out each validation check in turn and see its tests fail; lists survivors
+	@tools/mutants.sh $(PKG)
 
 clean: ## remove what was built
 	@rm -rf bin

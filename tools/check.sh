@@ -15,6 +15,7 @@ for script in $(git ls-files '*.sh' .ci/run); do bash -n "$script"; done
 
 step "go vet"
 go vet "${PACKAGES[@]}"
+(cd tools && go vet ./... && go test ./...) # a module of its own
 
 step "import rules, named paths, browser build"
 go test .

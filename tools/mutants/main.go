@@ -1,0 +1,57 @@
+// Command mutants takes each validation check out of the code, one at a time,
+// and sees whether a test fails. A check that can go without any test failing is
+// a survivor: either a test is missing or the check is.
+//
+// A check is the condition of an if, or of a case in a switch without a tag,
+// whose body ends by returning an error (or false from a function that returns
+// bool). Each operand of a top-level || counts for itself. Conditions of the
+// form err != nil count only when the error comes from a call that is named for
+// checking (verify, check, valid, ensure, require), or with -propagated.
+//
+// All checks are compiled once, each behind a switch, through the go command's
+// -overlay: no file of the repository is touched. A first run finds which checks
+// each test binary reaches; then each binary runs once for each check it
+// reaches. A comment "mutants: equivalent: why" on the line before a check
+// leaves it out and lists it apart.
+//
+// Start reading at run; find.go finds checks, build.go compiles them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	var opt options
+	flag.StringVar(&opt.root, "root", "..", "root of the module under test")
+	flag.BoolVar(&opt.propagated, "propagated", false, "also take out every err != nil")
+	flag.BoolVar(&opt.short, "short", true, "run the tests with -short")
+	flag.BoolVar(&opt.first, "first", false, "stop each run at its first failing test: faster, names fewer tests")
+	flag.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "a run that takes longer counts as failed")
+	flag.StringVar(&opt.report, "report", "bin/mutants.txt", "where the whole table goes, relative to the root")
+	flag.IntVar(&opt.workers, "workers", 2, "runs at a time")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: mutants [flags] PACKAGE… (folders relative to the root, such as mls/tree)")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	survivors, err := run(ctx, opt, flag.Args())
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	case survivors > 0:
+		os.Exit(1)
+	}
+}

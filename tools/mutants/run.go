@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+type options struct {
+	root, report             string
+	propagated, short, first bool
+	timeout                  time.Duration
+	workers                  int
+}
+
+// outcome is what became of one check.
+type outcome struct {
+	check
+	reached bool
+	killers []string // "package.Test", "package: timeout", "package: crash"
+}
+
+// run returns the number of survivors: checks that can go unnoticed.
+func run(ctx context.Context, opt options, pkgs []string) (int, error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	over, err := makeOverlay(ctx, opt, pkgs, dir)
+	if err != nil {
+		return 0, err
+	}
+	binaries, err := testPackages(ctx, opt, pkgs)
+	if err != nil {
+		return 0, err
+	}
+	outcomes := make([]outcome, len(over.checks))
+	for i, c := range over.checks {
+		outcomes[i].check = c
+	}
+	fmt.Fprintf(os.Stderr, "%d checks in %d packages, tests of %d packages\n", len(outcomes), len(pkgs), len(binaries))
+	for i, b := range binaries {
+		b.path = filepath.Join(dir, fmt.Sprintf("t%d.test", i))
+		if _, err := goCommand(ctx, opt.root, "test", "-c", "-vet=off", "-overlay", over.file, "-o", b.path, "./"+b.pkg); err != nil {
+			return 0, fmt.Errorf("compiling the tests of %s: %w", b.pkg, err)
+		}
+		if _, err := os.Stat(b.path); errors.Is(err, os.ErrNotExist) {
+			continue // no tests
+		}
+		if err := runBinary(ctx, opt, b, outcomes, filepath.Join(dir, "reached")); err != nil {
+			return 0, err
+		}
+	}
+	return report(opt, outcomes)
+}
+
+// runBinary runs b once for every check that it reaches and that no earlier
+// binary noticed.
+func runBinary(ctx context.Context, opt options, b testBinary, outcomes []outcome, log string) error {
+	os.Remove(log)
+	if failed := runTests(ctx, opt, b, "REACHED="+log); failed != nil {
+		return fmt.Errorf("%s fails with every check in place: %s", b.pkg, strings.Join(failed, ", "))
+	}
+	reached, err := os.ReadFile(log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var todo []int
+	for line := range strings.Lines(string(reached)) {
+		id, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil || id < 1 || id > len(outcomes) {
+			return fmt.Errorf("reading %s: no check %q", log, line)
+		}
+		o := &outcomes[id-1]
+		o.reached = true
+		if o.equivalent == "" && len(o.killers) == 0 {
+			todo = append(todo, id)
+		}
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d checks to take out\n", b.pkg, len(todo))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range opt.workers {
+		wg.Go(func() {
+			for id := range work { // each id is one worker's
+				outcomes[id-1].killers = runTests(ctx, opt, b, "MUTANT="+strconv.Itoa(id))
+			}
+		})
+	}
+	for n, id := range todo {
+		if ctx.Err() != nil {
+			break
+		}
+		if n > 0 && n%50 == 0 {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d\n", b.pkg, n, len(todo))
+		}
+		work <- id
+	}
+	close(work)
+	wg.Wait()
+	return ctx.Err()
+}
+
+var failLine = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// runTests runs b with one more environment variable and returns what failed,
+// nil when nothing did.
+func runTests(ctx context.Context, opt options, b testBinary, env string) []string {
+	ctx, cancel := context.WithTimeout(ctx, opt.timeout)
+	defer cancel()
+	args := []string{"-test.timeout=" + (opt.timeout - opt.timeout/10).String()}
+	if opt.short {
+		args = append(args, "-test.short")
+	}
+	if opt.first {
+		args = append(args, "-test.failfast")
+	}
+	cmd := exec.CommandContext(ctx, b.path, args...)
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), env)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	var failed []string
+	for _, m := range failLine.FindAllSubmatch(out, -1) {
+		failed = append(failed, b.pkg+"."+string(m[1]))
+	}
+	switch {
+	case ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out")):
+		failed = append(failed, b.pkg+": timeout")
+	case len(failed) == 0:
+		failed = append(failed, b.pkg+": crash")
+	}
+	slices.Sort(failed)
+	return slices.Compact(failed)
+}
+
+// report writes the table and tells the survivors.
+func report(opt options, outcomes []outcome) (survivors int, err error) {
+	path := filepath.Join(opt.root, opt.report)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return 0, err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	table := bufio.NewWriter(file)
+	var killed, unreached, apart int
+	for _, o := range outcomes {
+		verdict := ""
+		switch {
+		case o.equivalent != "":
+			apart++
+			verdict = "equivalent: " + o.equivalent
+		case len(o.killers) > 0:
+			killed++
+			verdict = "noticed by " + strings.Join(o.killers, ", ")
+		case o.reached:
+			survivors++
+			verdict = "SURVIVED: reached, and no test fails without it"
+		default:
+			unreached++
+			verdict = "SURVIVED: no test reaches it"
+		}
+		fmt.Fprintf(table, "%s\n\t%s\n", o.check, verdict)
+		if strings.HasPrefix(verdict, "SURVIVED") {
+			fmt.Printf("%s\n\t%s\n", o.check, verdict)
+		}
+	}
+	if err := errors.Join(table.Flush(), file.Close()); err != nil {
+		return 0, err
+	}
+	fmt.Printf("%d checks: %d noticed, %d survive a test that reaches them, %d reached by none, %d equivalent (table: %s)\n",
+		len(outcomes), killed, survivors, unreached, apart, opt.report)
+	return survivors + unreached, nil
+}
