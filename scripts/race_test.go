@@ -1,0 +1,5 @@
+//go:build race && scripts
+
+package scripts
+
+func init() { raceFlag = []string{"-race"} }

@@ -1,0 +1,192 @@
+//go:build scripts
+
+package scripts
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+type serversKey struct{}
+
+// servers are the running servers of one script, by name.
+type servers map[string]*server
+
+// server is one "compax up".
+type server struct {
+	cmd  *exec.Cmd
+	addr string        // host:port, kept over restarts
+	done chan struct{} // closed when the process has ended and its output is read
+
+	mu  sync.Mutex // guards log
+	log bytes.Buffer
+}
+
+func (s *server) output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+var address = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
+
+// startup is how long a server may take until it says where it listens. Under
+// the race detector on a loaded machine a start takes seconds.
+const startup = 60 * time.Second
+
+// cmdServe is "serve NAME [flags…]": it starts "compax up" with its data in
+// $WORK/NAME, waits until it says where it listens, and sets $NAME to that URL.
+// A server that was stopped or crashed comes back at the same address.
+func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: serve NAME [flags…]")
+	}
+	all := ts.Value(serversKey{}).(servers)
+	name := args[0]
+	listen := "127.0.0.1:0"
+	if old := all[name]; old != nil {
+		select {
+		case <-old.done:
+		default:
+			ts.Fatalf("%s is running", name)
+		}
+		listen = old.addr
+	}
+	s := &server{done: make(chan struct{})}
+	s.cmd = exec.Command(filepath.Join(binary, "compax"),
+		append([]string{"up", "--dir", ts.MkAbs(name), "--listen", listen}, args[1:]...)...)
+	s.cmd.Dir = ts.MkAbs(".")
+	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
+	out, in, err := os.Pipe()
+	ts.Check(err)
+	s.cmd.Stdout, s.cmd.Stderr = in, in
+	ts.Check(s.cmd.Start())
+	in.Close()
+
+	found := make(chan string, 1)
+	go func() { // ends with the process: its end closes the pipe
+		defer close(s.done)
+		lines := bufio.NewReader(out)
+		for {
+			line, err := lines.ReadString('\n')
+			s.mu.Lock()
+			s.log.WriteString(line)
+			s.mu.Unlock()
+			if m := address.FindStringSubmatch(line); m != nil {
+				select {
+				case found <- m[1]:
+				default:
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		out.Close()
+		_ = s.cmd.Wait() // the exit code is in ProcessState
+	}()
+	ts.Defer(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.done
+		ts.Logf("[%s]\n%s", name, s.output())
+	})
+	select {
+	case s.addr = <-found:
+	case <-s.done:
+		ts.Fatalf("%s ended (%v):\n%s", name, s.cmd.ProcessState, s.output())
+	case <-time.After(startup):
+		ts.Fatalf("%s does not say where it listens:\n%s", name, s.output())
+	}
+	all[name] = s
+	ts.Setenv(name, "http://"+s.addr)
+}
+
+func running(ts *testscript.TestScript, usage string, neg bool, args []string) *server {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: %s NAME", usage)
+	}
+	s := ts.Value(serversKey{}).(servers)[args[0]]
+	if s == nil {
+		ts.Fatalf("no server %s", args[0])
+	}
+	return s
+}
+
+// cmdCrash is "crash NAME": kill -9.
+func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
+	s := running(ts, "crash", neg, args)
+	ts.Check(s.cmd.Process.Kill())
+	<-s.done
+}
+
+// cmdStop is "stop NAME": SIGTERM; the server must end by itself, with 0.
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	s := running(ts, "stop", neg, args)
+	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-s.done:
+	case <-time.After(startup):
+		ts.Fatalf("%s does not stop:\n%s", args[0], s.output())
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		ts.Fatalf("%s stopped with exit code %d:\n%s", args[0], code, s.output())
+	}
+}
+
+// cmdGarbage is "garbage NAME KIND": an actor that listens like a server and
+// answers nonsense. KIND is text, json, html, empty, slow-headers-free big, or
+// hangup. It sets $NAME to its URL.
+func cmdGarbage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: garbage NAME KIND")
+	}
+	answers := map[string]func(http.ResponseWriter){
+		"text": func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("\x00\xff nonsense ", 50)) },
+		"json": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"home":7,"challenge":{"a":[[[[[]]]]]},"token":null`)
+		},
+		"html": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<html><body>Please log in to this Wi-Fi</body></html>")
+		},
+		"empty": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+		"big": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"name":"`)
+			_, _ = io.CopyN(w, zeros{}, 256<<20) // the reader hangs up long before
+		},
+		"hangup": func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	}
+	answer := answers[args[1]]
+	if answer == nil {
+		ts.Fatalf("no such garbage: %s", args[1])
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL)
+}
+
+// zeros is an endless run of the digit 0.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
