@@ -1,0 +1,78 @@
+// Command lint holds the analyzers beyond go vet and staticcheck, for
+// "go vet -vettool": errors that are dropped or compared by identity, responses,
+// rows and statements that stay open, contexts kept in structs or not passed on.
+//
+// A finding that is right as it is gets a blank assignment or a rewrite, not a
+// comment that silences it.
+package main
+
+import (
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/gostaticanalysis/nilerr"
+	"github.com/jingyugao/rowserrcheck/passes/rowserr"
+	"github.com/kisielk/errcheck/errcheck"
+	"github.com/polyfloyd/go-errorlint/errorlint"
+	"github.com/ryanrolds/sqlclosecheck/pkg/analyzer"
+	"github.com/sivchari/containedctx"
+	"github.com/sonatard/noctx"
+	"github.com/timakin/bodyclose/passes/bodyclose"
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/unitchecker"
+)
+
+func main() {
+	unitchecker.Main(
+		productOnly(errcheck.Analyzer, "Close"),
+		wrapping(),
+		nilerr.Analyzer,
+		productOnly(bodyclose.Analyzer),
+		rowserr.NewAnalyzer("github.com/jackc/pgx/v5"),
+		analyzer.NewClosedAnalyzer(),
+		containedctx.Analyzer,
+		productOnly(noctx.Analyzer),
+	)
+}
+
+// wrapping is errorlint, which also wants %w in fmt.Errorf.
+func wrapping() *analysis.Analyzer {
+	a := errorlint.NewAnalyzer()
+	if err := a.Flags.Set("errorf", "true"); err != nil {
+		panic(err) // the flag is part of the pinned version
+	}
+	return a
+}
+
+// productOnly leaves out findings in tests, where a failure shows by itself,
+// and those on lines whose source has one of the words after a defer.
+func productOnly(a *analysis.Analyzer, deferred ...string) *analysis.Analyzer {
+	wrapped := *a
+	wrapped.Run = func(pass *analysis.Pass) (any, error) {
+		inner := *pass
+		inner.Report = func(d analysis.Diagnostic) {
+			at := pass.Fset.Position(d.Pos)
+			if strings.HasSuffix(at.Filename, "_test.go") || isDeferred(pass, at, deferred) {
+				return
+			}
+			pass.Report(d)
+		}
+		return a.Run(&inner)
+	}
+	return &wrapped
+}
+
+func isDeferred(pass *analysis.Pass, at token.Position, words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	source, err := pass.ReadFile(at.Filename)
+	if err != nil {
+		return false
+	}
+	line := strings.Split(string(source), "\n")[at.Line-1]
+	return strings.Contains(line, "defer ") && slices.ContainsFunc(words, func(w string) bool {
+		return strings.Contains(line, w+"(")
+	})
+}
