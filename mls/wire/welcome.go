@@ -20,7 +20,7 @@ func (s *PathSecret) DecodeFrom(r *Reader) {
 }
 
 // Format hides the secret from every verb of package fmt.
-func (s PathSecret) Format(f fmt.State, _ rune) { io.WriteString(f, "PathSecret(hidden)") }
+func (s PathSecret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "PathSecret(hidden)") }
 
 // GroupSecrets is what a Welcome tells one joiner (§12.4.3.1). It is secret and
 // prints as a fixed text.
@@ -45,7 +45,7 @@ func (s *GroupSecrets) DecodeFrom(r *Reader) {
 }
 
 // Format hides the secrets from every verb of package fmt.
-func (s GroupSecrets) Format(f fmt.State, _ rune) { io.WriteString(f, "GroupSecrets(hidden)") }
+func (s GroupSecrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "GroupSecrets(hidden)") }
 
 // EncryptedGroupSecrets is one joiner's part of a Welcome (§12.4.3.1).
 type EncryptedGroupSecrets struct {
