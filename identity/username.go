@@ -54,7 +54,13 @@ type UsernameRecord struct {
 // letters a–z, digits and single underscores, starting with a letter and not
 // ending with an underscore.
 func NormalizeUsername(s string) (string, error) {
-	name := strings.ToLower(strings.TrimPrefix(s, "@"))
+	// Only A-Z: strings.ToLower would turn the Kelvin sign into a k.
+	name := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, strings.TrimPrefix(s, "@"))
 	if err := checkUsername(name); err != nil {
 		return "", err
 	}
