@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// Suites are the cipher suites that rooms may use: those with Ed25519
+// signatures, which the attestation's key is made for.
+var Suites = []wire.CipherSuite{1, 3, SuiteHybrid}
+
+// SuiteHybrid is X25519 with ML-KEM-768, AES-256-GCM, SHA-384 and Ed25519. Its
+// number is in the private range until one is assigned.
+const SuiteHybrid wire.CipherSuite = 0xf47a
+
+// Capabilities are what the leaf of one of our devices says that it supports.
+func Capabilities() wire.Capabilities {
+	return wire.Capabilities{
+		Versions:     []wire.ProtocolVersion{wire.ProtocolVersionMLS10},
+		CipherSuites: slices.Clone(Suites),
+		Extensions:   []wire.ExtensionType{wire.ExtensionTypeAppDataDictionary},
+		Proposals:    []wire.ProposalType{wire.ProposalTypeAppDataUpdate, wire.ProposalTypeSelfRemove},
+		Credentials:  []wire.CredentialType{wire.CredentialTypeBasic},
+	}
+}
+
+// LeafExtensions are the extensions of the leaf of one of our devices: the
+// dictionary that lists the components it understands (extensions draft §5).
+func LeafExtensions() wire.Extensions {
+	list := wire.ComponentsList{ComponentIDs: Components()}
+	d := new(wire.AppDataDictionary).With(wire.ComponentAppComponents, wire.Marshal(&list))
+	return wire.Extensions{wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d)}
+}
+
+// CheckCredential parses and verifies a leaf's credential: a basic credential
+// that holds an attestation, of a role 0 device, whose device key is the leaf's
+// signature key (ErrCredential, ErrRole). It does not know revocations.
+func CheckCredential(c *wire.Credential, signatureKey []byte) (identity.Credential, error) {
+	u, err := parseCredential(c, signatureKey)
+	if err != nil {
+		return identity.Credential{}, err
+	}
+	v, err := u.Verify()
+	if err != nil {
+		return identity.Credential{}, fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	return v, nil
+}
+
+func parseCredential(c *wire.Credential, signatureKey []byte) (identity.UnverifiedCredential, error) {
+	if c.CredentialType != wire.CredentialTypeBasic {
+		return identity.UnverifiedCredential{}, fmt.Errorf("%w: its type is %d, not basic", ErrCredential, c.CredentialType)
+	}
+	u, err := identity.ParseCredential(c.Identity)
+	if err != nil {
+		return identity.UnverifiedCredential{}, fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	if string(u.Attestation.DevicePubkey[:]) != string(signatureKey) {
+		return identity.UnverifiedCredential{}, fmt.Errorf("%w: it attests another key", ErrCredential)
+	}
+	if u.Attestation.Role != identity.RoleMember {
+		return identity.UnverifiedCredential{}, ErrRole
+	}
+	return u, nil
+}
+
+// CheckLeaf checks what every leaf must have, on whichever path it comes in:
+// credential (as [CheckCredential]) and capabilities (ErrCapabilities).
+func CheckLeaf(leaf *wire.LeafNode) (identity.Credential, error) {
+	c, err := CheckCredential(&leaf.Credential, leaf.SignatureKey)
+	if err != nil {
+		return identity.Credential{}, err
+	}
+	return c, checkCapabilities(&leaf.Capabilities)
+}
+
+func checkCapabilities(c *wire.Capabilities) error {
+	if !slices.Contains(c.Extensions, wire.ExtensionTypeAppDataDictionary) ||
+		!slices.Contains(c.Proposals, wire.ProposalTypeAppDataUpdate) ||
+		!slices.Contains(c.Proposals, wire.ProposalTypeSelfRemove) ||
+		!slices.Contains(c.Credentials, wire.CredentialTypeBasic) {
+		return fmt.Errorf("%w: a leaf must support app_data_dictionary, AppDataUpdate, SelfRemove and basic credentials", ErrCapabilities)
+	}
+	return nil
+}
+
+// CheckSuccessor decides whether a leaf may replace the one that stood at the
+// same index: the same identity, device id and keys (RFC 9420 §5.3.1), in a
+// credential that is the same or newer (ErrCredential, ErrRole).
+func CheckSuccessor(was, is *wire.Credential, signatureKey []byte) (identity.Credential, error) {
+	before, err := parseCredential(was, signatureKey)
+	if err != nil {
+		return identity.Credential{}, err
+	}
+	after, err := CheckCredential(is, signatureKey)
+	if err != nil {
+		return identity.Credential{}, err
+	}
+	old, err := before.Verify()
+	if err != nil {
+		return identity.Credential{}, fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	if err := old.CheckSuccessor(after); err != nil {
+		return identity.Credential{}, fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	return after, nil
+}
+
+// Credentials checks credentials for mls/follower and mls: every path by which
+// a leaf can enter asks it. The zero value is ready.
+type Credentials struct{}
+
+// ValidateCredential is [CheckCredential].
+func (Credentials) ValidateCredential(c *wire.Credential, signatureKey []byte) error {
+	_, err := CheckCredential(c, signatureKey)
+	return err
+}
+
+// ValidateSuccessor is [CheckSuccessor].
+func (Credentials) ValidateSuccessor(was, is *wire.Credential, signatureKey []byte) error {
+	_, err := CheckSuccessor(was, is, signatureKey)
+	return err
+}
