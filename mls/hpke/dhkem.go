@@ -1,0 +1,165 @@
+package hpke
+
+import (
+	"crypto/cipher"
+	"crypto/hkdf"
+
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// dhKEM is DHKEM (RFC 9180 §4.1) over a group.
+type dhKEM struct {
+	group   Group
+	kdf     suite.KDF
+	suiteID string
+}
+
+func newDHKEM(id suite.KEM, kdf suite.KDF, g Group) *dhKEM {
+	return &dhKEM{group: g, kdf: kdf, suiteID: string(wire.AppendUint16([]byte("KEM"), uint16(id)))}
+}
+
+// seedSize: at least as many bytes as a private key has; they become the input
+// of DeriveKeyPair, as RFC 9180 §4 suggests for GenerateKeyPair.
+func (k *dhKEM) seedSize() int { return k.group.SecretSize() }
+
+func (k *dhKEM) derive(ikm []byte) ([]byte, error) {
+	prk := labeledExtract(k.kdf, k.suiteID, nil, "dkp_prk", ikm)
+	defer clear(prk)
+	return k.group.Derive(func(label string, info []byte, length int) []byte {
+		return labeledExpand(k.kdf, k.suiteID, prk, label, info, length)
+	})
+}
+
+func (k *dhKEM) public(secret []byte) ([]byte, any, error) {
+	public, err := k.group.Public(secret)
+	return public, nil, err
+}
+
+func (k *dhKEM) setupS(seed, public []byte, cs *suite.Suite, info []byte) ([]byte, context, error) {
+	ephemeral, err := k.derive(seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer clear(ephemeral)
+	dh, err := k.group.DH(ephemeral, public)
+	if err != nil {
+		return nil, nil, err
+	}
+	enc, err := k.group.Public(ephemeral)
+	if err != nil {
+		return nil, nil, err
+	}
+	return enc, k.schedule(cs, dh, enc, public, info), nil
+}
+
+func (k *dhKEM) setupR(key *PrivateKey, enc, info []byte) (context, error) {
+	dh, err := k.group.DH(key.secret, enc)
+	if err != nil {
+		return nil, err
+	}
+	return k.schedule(key.suite, dh, enc, key.public, info), nil
+}
+
+// schedule is ExtractAndExpand (§4.1) and KeySchedule in base mode (§5.1).
+func (k *dhKEM) schedule(cs *suite.Suite, dh, enc, public, info []byte) context {
+	kemContext := make([]byte, 0, len(enc)+len(public))
+	kemContext = append(append(kemContext, enc...), public...)
+	prk := labeledExtract(k.kdf, k.suiteID, nil, "eae_prk", dh)
+	shared := labeledExpand(k.kdf, k.suiteID, prk, "shared_secret", kemContext, k.kdf.Size())
+	clear(dh)
+	clear(prk)
+
+	kdf := cs.KDF()
+	id := []byte("HPKE")
+	id = wire.AppendUint16(id, uint16(cs.KEM()))
+	id = wire.AppendUint16(id, uint16(kdf))
+	id = wire.AppendUint16(id, uint16(cs.AEAD()))
+	suiteID := string(id)
+	schedule := make([]byte, 1, 1+2*kdf.Size()) // mode_base = 0
+	schedule = append(schedule, labeledExtract(kdf, suiteID, nil, "psk_id_hash", nil)...)
+	schedule = append(schedule, labeledExtract(kdf, suiteID, nil, "info_hash", info)...)
+	secret := labeledExtract(kdf, suiteID, shared, "secret", nil)
+	clear(shared)
+	return &dhContext{cs: cs, suiteID: suiteID, secret: secret, schedule: schedule}
+}
+
+// dhContext derives what is asked of it: a message uses key and nonce, an
+// external commit only the exporter.
+type dhContext struct {
+	cs       *suite.Suite
+	suiteID  string
+	secret   []byte
+	schedule []byte
+}
+
+// aead returns the AEAD and the nonce of the first and only message.
+func (c *dhContext) aead() (cipher.AEAD, []byte, error) {
+	kdf, algorithm := c.cs.KDF(), c.cs.AEAD()
+	key := labeledExpand(kdf, c.suiteID, c.secret, "key", c.schedule, algorithm.KeySize())
+	nonce := labeledExpand(kdf, c.suiteID, c.secret, "base_nonce", c.schedule, algorithm.NonceSize())
+	clear(c.secret)
+	a, err := algorithm.New(key)
+	clear(key)
+	return a, nonce, err
+}
+
+func (c *dhContext) seal(plaintext []byte) ([]byte, error) {
+	a, nonce, err := c.aead()
+	if err != nil {
+		return nil, err
+	}
+	return a.Seal(nil, nonce, plaintext, nil), nil
+}
+
+func (c *dhContext) open(ciphertext []byte) ([]byte, error) {
+	a, nonce, err := c.aead()
+	if err != nil {
+		return nil, err
+	}
+	plaintext, err := a.Open(nil, nonce, ciphertext, nil)
+	if err != nil {
+		return nil, ErrOpen
+	}
+	return plaintext, nil
+}
+
+func (c *dhContext) export(exporterContext string, length int) ([]byte, error) {
+	kdf := c.cs.KDF()
+	exporter := labeledExpand(kdf, c.suiteID, c.secret, "exp", c.schedule, kdf.Size())
+	clear(c.secret)
+	out := labeledExpand(kdf, c.suiteID, exporter, "sec", []byte(exporterContext), length)
+	clear(exporter)
+	return out, nil
+}
+
+// labeledExtract is LabeledExtract (RFC 9180 §4).
+func labeledExtract(kdf suite.KDF, suiteID string, salt []byte, label string, ikm []byte) []byte {
+	var buf [160]byte
+	b := append(buf[:0], "HPKE-v1"...)
+	b = append(b, suiteID...)
+	b = append(b, label...)
+	b = append(b, ikm...)
+	prk, err := hkdf.Extract(kdf.New, b, salt)
+	clear(b)
+	if err != nil {
+		panic("mls/hpke: " + err.Error()) // not possible outside FIPS-only mode
+	}
+	return prk
+}
+
+// labeledExpand is LabeledExpand (RFC 9180 §4). Lengths are at most a few
+// hashes here.
+func labeledExpand(kdf suite.KDF, suiteID string, prk []byte, label string, info []byte, length int) []byte {
+	var buf [256]byte
+	b := wire.AppendUint16(buf[:0], uint16(length))
+	b = append(b, "HPKE-v1"...)
+	b = append(b, suiteID...)
+	b = append(b, label...)
+	b = append(b, info...)
+	out, err := hkdf.Expand(kdf.New, prk, string(b), length)
+	if err != nil {
+		panic("mls/hpke: " + err.Error()) // the length is one of this package's
+	}
+	return out
+}
