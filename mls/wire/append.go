@@ -13,7 +13,7 @@ type Encoder interface {
 }
 
 // Marshal returns the encoding of v.
-func Marshal(v Encoder) []byte { return v.AppendTo(nil) }
+func Marshal(v Encoder) []byte { return v.AppendTo(make([]byte, 0, 512)) }
 
 // AppendUint8 appends one byte.
 func AppendUint8(b []byte, v uint8) []byte { return append(b, v) }

@@ -69,7 +69,7 @@ func TestVectorsMessages(t *testing.T) {
 			t.Fatalf("case %d has %d fields, want %d", i, len(c), len(types))
 		}
 		for name, text := range c {
-			make, known := types[name]
+			fresh, known := types[name]
 			if !known {
 				t.Fatalf("case %d: unknown field %s", i, name)
 			}
@@ -77,7 +77,7 @@ func TestVectorsMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := make()
+			v := fresh()
 			if err := Unmarshal(data, v); err != nil {
 				t.Errorf("case %d, %s: %v", i, name, err)
 				continue
@@ -85,15 +85,15 @@ func TestVectorsMessages(t *testing.T) {
 			if !bytes.Equal(Marshal(v), data) {
 				t.Errorf("case %d, %s: encodes differently", i, name)
 			}
-			if err := Unmarshal(data[:len(data)-1], make()); err == nil {
+			if err := Unmarshal(data[:len(data)-1], fresh()); err == nil {
 				t.Errorf("case %d, %s: accepted without its last byte", i, name)
 			}
-			if err := Unmarshal(append(bytes.Clone(data), 0), make()); err == nil {
+			if err := Unmarshal(append(bytes.Clone(data), 0), fresh()); err == nil {
 				t.Errorf("case %d, %s: accepted with a byte after it", i, name)
 			}
 			flipped := bytes.Clone(data)
 			flipped[(i*31)%len(data)] ^= 1 << (i % 8)
-			v = make()
+			v = fresh()
 			if err := Unmarshal(flipped, v); err == nil && !bytes.Equal(Marshal(v), flipped) {
 				t.Errorf("case %d, %s: flipped bit decodes but encodes differently", i, name)
 			}
@@ -101,9 +101,4 @@ func TestVectorsMessages(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d structures", len(cases), count)
-}
-
-type codec interface {
-	Encoder
-	Decoder
 }
