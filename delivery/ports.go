@@ -210,6 +210,9 @@ type Rooms interface {
 	// Welcome is the Welcome of the commit that led to epoch, for one of its
 	// joiners only; ErrNotFound otherwise.
 	Welcome(ctx context.Context, id RoomID, epoch uint64, device identity.DeviceID) ([]byte, error)
+	// Report notes that an identity could not process the commit that led to
+	// epoch, and counts the identities that said so. A later epoch forgets them.
+	Report(ctx context.Context, id RoomID, epoch uint64, who identity.PublicKey) (identities int, err error)
 	// PendingRelays are mailbox pointers still owed, oldest first.
 	PendingRelays(ctx context.Context, limit int) ([]Relay, error)
 	// FinishRelay notes that the pointer is in the mailbox. Idempotent.
@@ -252,7 +255,7 @@ type NewSession struct {
 type Accounts interface {
 	// Enrol makes a device known. An existing row with the same keys takes a
 	// higher version's credential; the same credential again is no change.
-	// ErrRevoked for a revoked device id, ErrExists when the key or the id is
+	// ErrRevoked for a device that its identity revoked, ErrExists when the key or the id is
 	// taken by another row, ErrChanged for a lower version.
 	Enrol(ctx context.Context, d Device) error
 	// Device finds a device by id, DeviceByKey by its public key.
@@ -271,15 +274,21 @@ type Accounts interface {
 	// CloseSession ends one session. Idempotent.
 	CloseSession(ctx context.Context, token [32]byte) error
 
-	// Revoke keeps the tombstone and deletes the device's row and by cascade its
-	// sessions, key packages, mailbox, wrapped keys, push token and unreferenced
+	// Revoke keeps the tombstone and deletes the device's row, when it is of the
+	// same identity, and by cascade its sessions, key packages, mailbox, wrapped keys, push token and unreferenced
 	// uploads. Room rosters stay: members remove leaves. fresh is false when it
 	// was known. The device need not be known here.
 	Revoke(ctx context.Context, r StoredRevocation) (fresh bool, err error)
 	// Revocations are an identity's tombstones, oldest first.
 	Revocations(ctx context.Context, id identity.PublicKey) ([]StoredRevocation, error)
-	// Revoked looks one device up; ErrNotFound when it is not revoked.
-	Revoked(ctx context.Context, device identity.DeviceID) (StoredRevocation, error)
+	// Revoked looks one device up; ErrNotFound when its identity has not revoked
+	// it. A tombstone counts for its own identity's device alone: everything here
+	// keeps and finds it by both, because anybody can sign a revocation that
+	// names somebody else's device id.
+	Revoked(ctx context.Context, id identity.PublicKey, device identity.DeviceID) (StoredRevocation, error)
+	// RevokedMembers are current memberships of revoked devices, in any order:
+	// removals that the rooms still owe.
+	RevokedMembers(ctx context.Context, limit int) ([]Membership, error)
 
 	// UseNonce spends a nonce of a device key until expiresMS. fresh is false for
 	// a replay.

@@ -5,16 +5,15 @@ import (
 	"slices"
 
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
 // Suites are the cipher suites that rooms may use: those with Ed25519
 // signatures, which the attestation's key is made for.
-var Suites = []wire.CipherSuite{1, 3, SuiteHybrid}
-
-// SuiteHybrid is X25519 with ML-KEM-768, AES-256-GCM, SHA-384 and Ed25519. Its
-// number is in the private range until one is assigned.
-const SuiteHybrid wire.CipherSuite = 0xf47a
+var Suites = []wire.CipherSuite{
+	suite.X25519AES128GCMSHA256Ed25519, suite.X25519ChaCha20Poly1305SHA256Ed25519, suite.MLKEM768X25519AES256GCMSHA384Ed25519,
+}
 
 // Capabilities are what the leaf of one of our devices says that it supports.
 func Capabilities() wire.Capabilities {
