@@ -71,7 +71,7 @@ type External struct {
 	Expires     uint32 // seconds since 1970 until when the URL works, 0 = for good
 	Size        uint64 // of the content in bytes, 0 = not said
 	EncAlg      uint16 // IANA AEAD number, 0 = not encrypted; see AESGCM128 and StreamAESGCM128
-	Key         []byte
+	Key         Secret
 	Nonce       []byte
 	AAD         []byte
 	HashAlg     uint8  // IANA named information hash, 0 = none, 1 = SHA-256
@@ -277,7 +277,7 @@ func (r *reader) external() (e External, err error) {
 	e.Expires = uint32(number("expiry", math.MaxUint32))
 	e.Size = number("size", math.MaxUint64)
 	e.EncAlg = uint16(number("algorithm", math.MaxUint16))
-	bytes(&e.Key, "key")
+	bytes((*[]byte)(&e.Key), "key")
 	bytes(&e.Nonce, "nonce")
 	bytes(&e.AAD, "aad")
 	e.HashAlg = uint8(number("hash algorithm", math.MaxUint8))
