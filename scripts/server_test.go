@@ -48,6 +48,66 @@ var address = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
 // the race detector on a loaded machine a start takes seconds.
 const startup = 60 * time.Second
 
+// startServer starts "compax up" in dir at listen and waits until it says where
+// it listens.
+func startServer(dir, listen string, env []string, args ...string) (*server, error) {
+	s := &server{done: make(chan struct{})}
+	s.cmd = exec.Command(filepath.Join(binary, "compax"),
+		append([]string{"up", "--dir", dir, "--listen", listen}, args...)...)
+	s.cmd.Dir = filepath.Dir(dir)
+	s.cmd.Env = env
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.cmd.Stdout, s.cmd.Stderr = in, in
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	in.Close()
+	found := make(chan string, 1)
+	go s.read(out, found) // ends with the process: its end closes the pipe
+	select {
+	case s.addr = <-found:
+		return s, nil
+	case <-s.done:
+		return nil, fmt.Errorf("the server ended (%v):\n%s", s.cmd.ProcessState, s.output())
+	case <-time.After(startup):
+		s.kill()
+		return nil, fmt.Errorf("the server does not say where it listens:\n%s", s.output())
+	}
+}
+
+// read keeps the server's output, finds its address in it, and closes done when
+// the process has ended.
+func (s *server) read(out *os.File, found chan<- string) {
+	defer close(s.done)
+	defer out.Close()
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		s.mu.Lock()
+		s.log.WriteString(line)
+		s.mu.Unlock()
+		if m := address.FindStringSubmatch(line); m != nil {
+			select {
+			case found <- m[1]:
+			default:
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = s.cmd.Wait() // the exit code is in ProcessState
+}
+
+// kill is kill -9, and waits for the end.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.done
+}
+
 // cmdServe is "serve NAME [flags…]": it starts "compax up" with its data in
 // $WORK/NAME, waits until it says where it listens, and sets $NAME to that URL.
 // A server that was stopped or crashed comes back at the same address.
@@ -66,51 +126,13 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		listen = old.addr
 	}
-	s := &server{done: make(chan struct{})}
-	s.cmd = exec.Command(filepath.Join(binary, "compax"),
-		append([]string{"up", "--dir", ts.MkAbs(name), "--listen", listen}, args[1:]...)...)
-	s.cmd.Dir = ts.MkAbs(".")
-	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
-	out, in, err := os.Pipe()
+	env := []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
+	s, err := startServer(ts.MkAbs(name), listen, env, args[1:]...)
 	ts.Check(err)
-	s.cmd.Stdout, s.cmd.Stderr = in, in
-	ts.Check(s.cmd.Start())
-	in.Close()
-
-	found := make(chan string, 1)
-	go func() { // ends with the process: its end closes the pipe
-		defer close(s.done)
-		lines := bufio.NewReader(out)
-		for {
-			line, err := lines.ReadString('\n')
-			s.mu.Lock()
-			s.log.WriteString(line)
-			s.mu.Unlock()
-			if m := address.FindStringSubmatch(line); m != nil {
-				select {
-				case found <- m[1]:
-				default:
-				}
-			}
-			if err != nil {
-				break
-			}
-		}
-		out.Close()
-		_ = s.cmd.Wait() // the exit code is in ProcessState
-	}()
 	ts.Defer(func() {
-		_ = s.cmd.Process.Kill()
-		<-s.done
+		s.kill()
 		ts.Logf("[%s]\n%s", name, s.output())
 	})
-	select {
-	case s.addr = <-found:
-	case <-s.done:
-		ts.Fatalf("%s ended (%v):\n%s", name, s.cmd.ProcessState, s.output())
-	case <-time.After(startup):
-		ts.Fatalf("%s does not say where it listens:\n%s", name, s.output())
-	}
 	all[name] = s
 	ts.Setenv(name, "http://"+s.addr)
 }
@@ -129,8 +151,7 @@ func running(ts *testscript.TestScript, usage string, neg bool, args []string) *
 // cmdCrash is "crash NAME": kill -9.
 func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := running(ts, "crash", neg, args)
-	ts.Check(s.cmd.Process.Kill())
-	<-s.done
+	s.kill()
 }
 
 // cmdStop is "stop NAME": SIGTERM; the server must end by itself, with 0.
@@ -148,7 +169,7 @@ func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // cmdGarbage is "garbage NAME KIND": an actor that listens like a server and
-// answers nonsense. KIND is text, json, html, empty, slow-headers-free big, or
+// answers nonsense. KIND is text, json, html, empty, big, or
 // hangup. It sets $NAME to its URL.
 func cmdGarbage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
