@@ -24,9 +24,12 @@ import (
 )
 
 func main() {
+	// A fmt.State never fails.
+	errcheck.DefaultExcludedSymbols = append(errcheck.DefaultExcludedSymbols,
+		"fmt.Fprint(fmt.State)", "fmt.Fprintf(fmt.State)", "io.WriteString(fmt.State)")
 	unitchecker.Main(
 		productOnly(errcheck.Analyzer, "Close"),
-		wrapping(),
+		productOnly(wrapping()),
 		nilerr.Analyzer,
 		productOnly(bodyclose.Analyzer),
 		rowserr.NewAnalyzer("github.com/jackc/pgx/v5"),
