@@ -150,7 +150,9 @@ type RoomTx interface {
 	// Advance moves the room to the next epoch: stores delta and GroupInfo,
 	// changes the roster as of the last appended seq, keeps the Welcome with its
 	// joiners, and drops every held proposal. ErrChanged unless a.Epoch is the
-	// room's epoch plus one.
+	// room's epoch plus one. ErrNotFound when who is removed or updated is no
+	// member, ErrExists when who is added is one: then the transaction cannot
+	// commit any more.
 	Advance(a Advance) error
 	// SetStatus changes the room's status; successor only with RoomSucceeded.
 	SetStatus(s RoomStatus, successor *RoomID) error
@@ -179,7 +181,8 @@ type Rooms interface {
 	CreateRoom(ctx context.Context, r NewRoom) error
 	// WithRoom runs fn in one transaction that holds the room's row lock and
 	// commits when fn returns nil; otherwise nothing changed and fn's error comes
-	// back as it is. ErrNotFound for an unknown room. fn may be run again after a
+	// back as it is. ErrNotFound for an unknown room. A panic of fn changes
+	// nothing and goes on in the caller. fn may be run again after a
 	// conflict, and may share its commit with other rooms' (group commit), so it
 	// must be quick, must not block, and has effects only through tx.
 	WithRoom(ctx context.Context, id RoomID, fn func(tx RoomTx) error) error
@@ -211,7 +214,8 @@ type Rooms interface {
 	// joiners only; ErrNotFound otherwise.
 	Welcome(ctx context.Context, id RoomID, epoch uint64, device identity.DeviceID) ([]byte, error)
 	// Report notes that an identity could not process the commit that led to
-	// epoch, and counts the identities that said so. A later epoch forgets them.
+	// epoch, and counts the identities that said so. A later epoch forgets them;
+	// of another epoch than the room's nothing is noted and the count is 0.
 	Report(ctx context.Context, id RoomID, epoch uint64, who identity.PublicKey) (identities int, err error)
 	// PendingRelays are mailbox pointers still owed, oldest first.
 	PendingRelays(ctx context.Context, limit int) ([]Relay, error)
@@ -266,7 +270,8 @@ type Accounts interface {
 
 	// OpenSession inserts the session. copied is true when the stored counter is
 	// neither s.Have nor s.Want (and is not unset): two copies of one profile
-	// live. The counter is s.Want afterwards. ErrNotFound for an unknown device.
+	// live. The counter is s.Want afterwards. ErrNotFound for an unknown device,
+	// ErrExists for a known token.
 	OpenSession(ctx context.Context, s NewSession) (copied bool, err error)
 	// Session finds a live session by token hash and notes the device as seen, at
 	// most once a minute. ErrNotFound when there is none or it ended.
@@ -307,7 +312,8 @@ type Accounts interface {
 	// ArchiveSegment reads one with its bytes.
 	ArchiveSegment(ctx context.Context, id identity.PublicKey, name string) (ArchiveSegment, error)
 	// PutWrappedKey keeps an account key wrapped to one device; WrappedKeys reads
-	// them by generation. A revocation deletes the device's.
+	// them by generation. A revocation deletes the device's. ErrNotFound for an
+	// unknown device.
 	PutWrappedKey(ctx context.Context, k WrappedKey) error
 	WrappedKeys(ctx context.Context, device identity.DeviceID) ([]WrappedKey, error)
 }
@@ -350,7 +356,8 @@ type StoredKeyPackage struct {
 // KeyPackages hands out each package once.
 type KeyPackages interface {
 	// PublishKeyPackages adds a batch of one device. A last-resort package
-	// replaces the device's one of the same suite. Known refs are ignored.
+	// replaces the device's one of the same suite. Known refs are ignored, claimed
+	// ones too. ErrNotFound for an unknown device: a revocation stands.
 	PublishKeyPackages(ctx context.Context, batch []StoredKeyPackage) error
 	// ClaimKeyPackages takes one package for each device of the identity that has
 	// one of the suite, never the same twice (concurrent claims on any number of
@@ -389,7 +396,8 @@ type MailItem struct {
 
 // Mailboxes holds pointers for devices until they are acknowledged.
 type Mailboxes interface {
-	// PutMail adds an item; put is false when its key is known.
+	// PutMail adds an item; put is false when its key is known, and id then that
+	// of the first. ErrNotFound for an unknown device: there is nobody to read it.
 	PutMail(ctx context.Context, device identity.DeviceID, item MailItem) (id uint64, put bool, err error)
 	// Mail reads items after an id.
 	Mail(ctx context.Context, device identity.DeviceID, after uint64, limit int) ([]MailItem, error)
@@ -419,7 +427,8 @@ type BlobIndex interface {
 	// MayReadBlob reports whether the device uploaded the blob or is a current
 	// member of a room in which a kept entry refers to it.
 	MayReadBlob(ctx context.Context, id BlobID, device identity.DeviceID) (bool, error)
-	// DeleteBlob forgets an unreferenced blob; ErrExists while an entry refers to it.
+	// DeleteBlob forgets an unreferenced blob; ErrExists while an entry refers to
+	// it. Delete the bytes first: what the index does not know is never found again.
 	DeleteBlob(ctx context.Context, id BlobID) error
 	// BlobBytes sums the declared sizes of a device's unreferenced uploads.
 	BlobBytes(ctx context.Context, owner identity.DeviceID) (int64, error)
@@ -469,14 +478,17 @@ type SweepPlan struct {
 	ArchiveBefore  int64
 	UploadsBefore  int64 // blobs that no entry refers to
 	MailKeysBefore int64 // remembered idempotency keys
+	WelcomesBefore int64 // Welcomes that nobody acknowledged since: their joiners are given up
 	Limit          int   // rows a table and call; the rest at the next call
 }
 
 // SweepCounts says what went, by kind, and which blobs' bytes to delete.
 type SweepCounts struct {
-	Entries, Sessions, KeyPackages, Nonces, Mail, Archive, States int64
-	Blobs                                                         []BlobID
-	More                                                          bool // the limit cut it short
+	Entries, Sessions, KeyPackages, Nonces, Mail, Archive, States, Welcomes int64
+	// Blobs are those whose bytes may go. They are named again by each Sweep
+	// until DeleteBlob says that the bytes are gone.
+	Blobs []BlobID
+	More  bool // the limit cut it short
 }
 
 // Housekeeping trims and restores.
