@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// WithRoom runs fn in the writer's next transaction. There is no lock to wait
+// for: the writer is the only one who changes rooms, and fn runs on its
+// goroutine. See delivery.Rooms.
+func (s *Store) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delivery.RoomTx) error) error {
+	return s.write(ctx, func(c *change) error {
+		n, room, err := roomByID(c.conn, id)
+		if err != nil {
+			return err
+		}
+		tx := &roomTx{c: c, n: n, room: room}
+		defer func() { tx.broken = ErrEnded }()
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return tx.broken
+	})
+}
+
+// roomTx is a room under way on the writer's goroutine.
+type roomTx struct {
+	c    *change
+	n    int64 // rooms.n
+	room delivery.Room
+	// broken is the error that left a change half made, or ErrEnded. It refuses
+	// what comes after, and the commit too, when fn does not pass it on.
+	broken error
+}
+
+// halfway notes an error from the midst of a change.
+func (t *roomTx) halfway(err error) error {
+	if err != nil && t.broken == nil {
+		t.broken = err
+	}
+	return err
+}
+
+func (t *roomTx) Room() delivery.Room { return t.room }
+
+// seenKey names an entry for the dedupe table without naming its sender.
+func seenKey(device identity.DeviceID, hash [32]byte) []byte {
+	var b [16 + 32]byte
+	copy(b[:], device[:])
+	copy(b[16:], hash[:])
+	sum := sha256.Sum256(b[:])
+	return sum[:16]
+}
+
+func (t *roomTx) Duplicate(device identity.DeviceID, hash [32]byte) (delivery.Accepted, bool, error) {
+	if t.broken != nil {
+		return delivery.Accepted{}, false, t.broken
+	}
+	r, found, err := t.c.first("SELECT seq, epoch, accepted_ms FROM seen WHERE room = ? AND key = ?", t.n, seenKey(device, hash))
+	if err != nil || !found {
+		return delivery.Accepted{}, false, err
+	}
+	return delivery.Accepted{Seq: r.uint(0), Epoch: r.uint(1), AcceptedMS: r.int(2), Duplicate: true}, true, nil
+}
+
+func (t *roomTx) Member(device identity.DeviceID) (delivery.Membership, error) {
+	if t.broken != nil {
+		return delivery.Membership{}, t.broken
+	}
+	r, err := t.c.one("SELECT device, identity, leaf, from_seq, until_seq FROM memberships WHERE room = ? AND device = ? AND until_seq = 0",
+		t.n, device[:])
+	if err != nil {
+		return delivery.Membership{}, err
+	}
+	return membership(t.room.ID, r), nil
+}
+
+func (t *roomTx) Proposals() ([]delivery.HeldProposal, error) {
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	return held(t.c.conn, t.n)
+}
+
+func (t *roomTx) Append(e delivery.NewEntry) (delivery.Accepted, error) {
+	if t.broken != nil {
+		return delivery.Accepted{}, t.broken
+	}
+	for _, blob := range e.Blobs {
+		if _, err := t.c.one("SELECT 1 FROM blobs WHERE id = ? AND received = size AND dead = 0", blob[:]); err != nil {
+			return delivery.Accepted{}, err
+		}
+	}
+	acc := delivery.Accepted{Seq: t.room.NextSeq, Epoch: t.room.Epoch, AcceptedMS: e.AcceptedMS}
+	if e.Kind == delivery.KindCommit {
+		acc.Epoch = e.Epoch + 1
+	}
+	return acc, t.halfway(t.insert(e, acc))
+}
+
+func (t *roomTx) insert(e delivery.NewEntry, acc delivery.Accepted) error {
+	key := seenKey(e.Device, e.Hash)
+	_, err := t.c.exec("INSERT INTO seen(room, key, seq, epoch, accepted_ms) VALUES(?, ?, ?, ?, ?)",
+		t.n, key, acc.Seq, acc.Epoch, acc.AcceptedMS)
+	if err != nil {
+		return exists(err)
+	}
+	_, err = t.c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, ?)",
+		t.n, acc.Seq, e.Epoch, e.Kind, e.AcceptedMS, e.Bytes)
+	if err != nil {
+		return err
+	}
+	for _, blob := range e.Blobs {
+		added, err := t.c.exec("INSERT INTO blob_refs(room, seq, blob) VALUES(?, ?, ?) ON CONFLICT DO NOTHING", t.n, acc.Seq, blob[:])
+		if err != nil {
+			return err
+		}
+		if _, err := t.c.exec("UPDATE blobs SET refs = refs + ? WHERE id = ?", added, blob[:]); err != nil {
+			return err
+		}
+	}
+	if t.room.FirstSeq == t.room.NextSeq { // the log was empty
+		if _, err := t.c.exec("UPDATE rooms SET first_ms = ? WHERE n = ?", e.AcceptedMS, t.n); err != nil {
+			return err
+		}
+	}
+	t.room.NextSeq++
+	t.room.ChangedMS = e.AcceptedMS
+	_, err = t.c.exec("UPDATE rooms SET next_seq = ?, changed_ms = ? WHERE n = ?", t.room.NextSeq, t.room.ChangedMS, t.n)
+	return err
+}
+
+func (t *roomTx) Hold(p delivery.HeldProposal) error {
+	if t.broken != nil {
+		return t.broken
+	}
+	if p.Epoch != t.room.Epoch {
+		return delivery.ErrChanged
+	}
+	added, err := t.c.exec("INSERT INTO proposals(room, ref, seq, epoch, proposer, must, bytes) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		t.n, p.Ref, p.Seq, p.Epoch, p.Proposer, p.Must, p.Bytes)
+	if err != nil {
+		return t.halfway(err)
+	}
+	if added == 0 {
+		return delivery.ErrExists
+	}
+	return nil
+}
+
+func (t *roomTx) Unhold(refs ...[]byte) error {
+	if t.broken != nil {
+		return t.broken
+	}
+	for _, ref := range refs {
+		if _, err := t.c.exec("DELETE FROM proposals WHERE room = ? AND ref = ?", t.n, ref); err != nil {
+			return t.halfway(err)
+		}
+	}
+	return nil
+}
+
+func (t *roomTx) SetStatus(status delivery.RoomStatus, successor *delivery.RoomID) error {
+	if t.broken != nil {
+		return t.broken
+	}
+	if successor != nil && status != delivery.RoomSucceeded {
+		return errors.New("sqlite: only a succeeded room has a successor")
+	}
+	if _, err := t.c.exec("UPDATE rooms SET status = ?, successor = ? WHERE n = ?", status, idOrNull(successor), t.n); err != nil {
+		return t.halfway(err)
+	}
+	t.room.Status, t.room.Successor = status, successor
+	return nil
+}
+
+// Log reads entries. An entry that does not fit MaxBytes any more ends the page
+// unless it is the first.
+func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRange) (entries []delivery.Entry, err error) {
+	limit, left := want.Limit, want.MaxBytes
+	if limit <= 0 || limit > delivery.MaxLogEntries {
+		limit = delivery.MaxLogEntries
+	}
+	if left <= 0 || left > delivery.MaxLogPage {
+		left = delivery.MaxLogPage
+	}
+	upto := int64(want.Upto)
+	if want.Upto == 0 {
+		upto = 1<<63 - 1
+	}
+	err = s.snapshot(ctx, func(c *conn) error {
+		n, err := roomNumber(c, id)
+		if err != nil {
+			return err
+		}
+		return c.query("SELECT seq, epoch, kind, accepted_ms, bytes FROM log WHERE room = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+			func(r row) error {
+				e := delivery.Entry{Seq: r.uint(0), Epoch: r.uint(1), Kind: delivery.EntryKind(r.int(2)), AcceptedMS: r.int(3), Bytes: r.blob(4)}
+				if left -= len(e.Bytes); left < 0 && len(entries) > 0 {
+					return errStop
+				}
+				entries = append(entries, e)
+				return nil
+			}, n, want.After, upto, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: read a log: %w", err)
+	}
+	return entries, nil
+}
