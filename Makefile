@@ -34,7 +34,7 @@ bench: ## all benchmarks, and those beside other implementations; PKG and BENCH 
 	@tools/bench.sh '$(or $(BENCH),.)' $(or $(PKG),./...)
 
 vectors: ## the official RFC 9420 vectors, counted per file and suite
-	@go test -count=1 -run '^TestVectors' -v ./mlstest
+	@tools/vectors.sh
 
 mutants: ## take out each validation check in turn and see its tests fail; lists survivors
 	@tools/mutants.sh $(PKG)

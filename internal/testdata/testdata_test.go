@@ -104,3 +104,21 @@ func TestEveryOriginIsAFolderOfTheSharedData(t *testing.T) {
 		}
 	}
 }
+
+func TestRanWritesALineForEachCase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	t.Setenv("COMPAX_VECTORS_LOG", path)
+	t.Run("two cases", func(t *testing.T) {
+		Ran(t, "a.json", 1)
+		Ran(t, "b.json", 0)
+	})
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "TestRanWritesALineForEachCase/two_cases"
+	want := "b.json\t0\t" + name + "\tpassed\na.json\t1\t" + name + "\tpassed\n"
+	if string(got) != want {
+		t.Errorf("log is %q, want %q", got, want)
+	}
+}

@@ -52,6 +52,7 @@ func TestVectorsEncryptWithLabel(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(cs.String(), func(t *testing.T) {
+			testdata.Ran(t, "crypto-basics.json", uint16(c.CipherSuite))
 			v := c.EncryptWithLabel
 			key, err := hpke.NewPrivateKey(cs, v.Priv)
 			if err != nil {

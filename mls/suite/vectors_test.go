@@ -71,6 +71,7 @@ func TestVectorsCryptoBasics(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(s.String(), func(t *testing.T) {
+			testdata.Ran(t, "crypto-basics.json", uint16(c.CipherSuite))
 			same := func(what string, got, want []byte) {
 				t.Helper()
 				if !bytes.Equal(got, want) {

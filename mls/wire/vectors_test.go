@@ -20,6 +20,7 @@ func TestVectorsDeserialization(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range cases {
+		testdata.Ran(t, "deserialization.json", 0)
 		header, err := hex.DecodeString(c.Header)
 		if err != nil {
 			t.Fatal(err)
@@ -65,6 +66,7 @@ func TestVectorsMessages(t *testing.T) {
 	}
 	count := 0
 	for i, c := range cases {
+		testdata.Ran(t, "messages.json", 0)
 		if len(c) != len(types) {
 			t.Fatalf("case %d has %d fields, want %d", i, len(c), len(types))
 		}
