@@ -70,8 +70,8 @@ func SignatureKey(c *x509.Certificate) (wire.SignaturePublicKey, error) {
 		}
 		PublicKey asn1.BitString
 	}
-	rest, err := asn1.Unmarshal(c.RawSubjectPublicKeyInfo, &info)
-	if err != nil || len(rest) != 0 || !info.Algorithm.Algorithm.Equal(oidEd448) ||
+	_, err := asn1.Unmarshal(c.RawSubjectPublicKeyInfo, &info)
+	if err != nil || !info.Algorithm.Algorithm.Equal(oidEd448) ||
 		len(info.Algorithm.Parameters.FullBytes) != 0 || info.PublicKey.BitLength != 57*8 {
 		return nil, fmt.Errorf("%w: no cipher suite has its algorithm", ErrKey)
 	}

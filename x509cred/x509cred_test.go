@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,8 +166,9 @@ func TestRefusals(t *testing.T) {
 	for range MaxCertificates {
 		tooMany.Certificates = append(tooMany.Certificates, wire.Certificate{CertData: w.middle.cert.Raw})
 	}
-	large := Credential(w.end, w.middle.cert)
-	large.Certificates[1].CertData = make([]byte, MaxCertificateSize+1)
+	large := Credential(w.member(t, func(c *x509.Certificate) {
+		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Value: make([]byte, MaxCertificateSize)}}
+	}), w.middle.cert)
 	trailing := Credential(w.end, w.middle.cert)
 	trailing.Certificates[0].CertData = append(bytes.Clone(w.end.Raw), 0)
 	garbage := Credential(w.end, w.middle.cert)
@@ -222,14 +224,37 @@ func TestRefusals(t *testing.T) {
 	if err := w.v.ValidateCredential(leaf(key, tampered), nil, noon); err == nil {
 		t.Error("a changed certificate is accepted")
 	}
-	if err := new(Validator).ValidateCredential(w.leaf(w.end, w.middle.cert), nil, noon); !errors.Is(err, ErrChain) {
-		t.Errorf("without roots: %v", err)
-	}
 	usage := w.v
 	usage.ExtKeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection}
 	client := w.member(t, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} })
 	if err := usage.ValidateCredential(w.leaf(client, w.middle.cert), nil, noon); !errors.Is(err, ErrChain) {
 		t.Errorf("other extended key usage: %v", err)
+	}
+}
+
+var (
+	system      sync.Once
+	systemWorld *world
+)
+
+// TestSystemRootsAreNeverAsked: without roots nothing is valid, even where the
+// system trusts the very root.
+func TestSystemRootsAreNeverAsked(t *testing.T) {
+	t.Setenv("GODEBUG", "x509usefallbackroots=1")
+	system.Do(func() { // a process may do it once, and -count runs tests again
+		systemWorld = newWorld(t)
+		x509.SetFallbackRoots(systemWorld.v.Roots)
+	})
+	w := systemWorld
+	if _, err := w.end.Verify(x509.VerifyOptions{Intermediates: func() *x509.CertPool {
+		p := x509.NewCertPool()
+		p.AddCert(w.middle.cert)
+		return p
+	}(), CurrentTime: noon, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		t.Fatalf("the system is meant to trust the root, or this measures nothing: %v", err)
+	}
+	if err := new(Validator).ValidateCredential(w.leaf(w.end, w.middle.cert), nil, noon); !errors.Is(err, ErrChain) {
+		t.Errorf("without roots: %v", err)
 	}
 }
 
@@ -375,6 +400,10 @@ func TestEd448Certificate(t *testing.T) {
 		"56 bytes": func(k *publicKeyInfo) {
 			k.Algorithm.Algorithm, k.PublicKey = oidEd448, asn1.BitString{Bytes: public[:56], BitLength: 56 * 8}
 		},
+		"with parameters": func(k *publicKeyInfo) {
+			k.Algorithm.Algorithm, k.PublicKey = oidEd448, asn1.BitString{Bytes: public, BitLength: 57 * 8}
+			k.Algorithm.Parameters = asn1.NullRawValue
+		},
 		"X448": func(k *publicKeyInfo) {
 			k.Algorithm.Algorithm, k.PublicKey = asn1.ObjectIdentifier{1, 3, 101, 111}, asn1.BitString{Bytes: public, BitLength: 57 * 8}
 		},
@@ -391,7 +420,8 @@ func TestEd448Certificate(t *testing.T) {
 
 type publicKeyInfo struct {
 	Algorithm struct {
-		Algorithm asn1.ObjectIdentifier
+		Algorithm  asn1.ObjectIdentifier
+		Parameters asn1.RawValue `asn1:"optional"`
 	}
 	PublicKey asn1.BitString
 }

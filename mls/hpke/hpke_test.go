@@ -131,8 +131,9 @@ func TestPrivateKeysDoNotPrint(t *testing.T) {
 	}
 }
 
-// TestPrivateKeySizes refuses keys of other sizes and scalars out of range.
-func TestPrivateKeySizes(t *testing.T) {
+// TestSizes refuses private keys and KEM outputs of other sizes, and scalars
+// out of range.
+func TestSizes(t *testing.T) {
 	for _, id := range suite.Known() {
 		cs, err := suite.Lookup(id)
 		if err != nil {
@@ -146,6 +147,20 @@ func TestPrivateKeySizes(t *testing.T) {
 		for _, size := range []int{0, 1, n - 1, n + 1, 2 * n} {
 			if _, err := NewPrivateKey(cs, make([]byte, size)); !errors.Is(err, ErrKey) {
 				t.Errorf("%v: %d bytes: %v", cs, size, err)
+			}
+		}
+		ct, err := EncryptWithLabel(cs, rand.NewChaCha8([32]byte{}), key.Public(), "l", nil, []byte("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := append(bytes.Clone(ct.KEMOutput), 0)
+		for _, size := range []int{0, 1, len(whole) - 2, len(whole)} {
+			ct.KEMOutput = whole[:size]
+			if _, err := key.DecryptWithLabel("l", nil, &ct); !errors.Is(err, ErrKey) {
+				t.Errorf("%v: KEM output of %d bytes: %v", cs, size, err)
+			}
+			if _, err := key.ExportReceiver(ct.KEMOutput, "l", 32); !errors.Is(err, ErrKey) {
+				t.Errorf("%v: export from a KEM output of %d bytes: %v", cs, size, err)
 			}
 		}
 		switch cs.KEM() {

@@ -79,5 +79,5 @@ func (k *PrivateKey) Wipe() {
 
 // Format writes the public key whatever the verb is.
 func (k PrivateKey) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "PrivateKey(public %x)", []byte(k.public))
+	_, _ = fmt.Fprintf(f, "PrivateKey(public %x)", []byte(k.public))
 }

@@ -102,7 +102,7 @@ func (k *SignatureKey) Suite() *Suite { return k.suite }
 
 // Format writes the public key whatever the verb is.
 func (k SignatureKey) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "SignatureKey(public %x)", []byte(k.public))
+	_, _ = fmt.Fprintf(f, "SignatureKey(public %x)", []byte(k.public))
 }
 
 // SignWithLabel signs content under a label of the registry of §17.6 (§5.1.2).

@@ -34,6 +34,7 @@ var ErrUnknown = errors.New("mls/suite: unknown cipher suite")
 // KEM is a key encapsulation mechanism of the HPKE KEM registry (RFC 9180 §7.1).
 type KEM uint16
 
+// The mechanisms that a suite here uses.
 const (
 	KEMP256           KEM = 0x0010
 	KEMP384           KEM = 0x0011
@@ -47,6 +48,7 @@ const (
 // also names the hash of a suite: each is HKDF with that hash.
 type KDF uint16
 
+// The functions that a suite here uses.
 const (
 	KDFSHA256 KDF = 0x0001
 	KDFSHA384 KDF = 0x0002
@@ -80,6 +82,7 @@ func (k KDF) Size() int {
 // AEAD is an algorithm of the HPKE AEAD registry (RFC 9180 §7.3).
 type AEAD uint16
 
+// The algorithms that a suite here uses.
 const (
 	AEADAES128GCM        AEAD = 0x0001
 	AEADAES256GCM        AEAD = 0x0002

@@ -27,6 +27,7 @@ const (
 // ContentType says what a [FramedContent] carries (§6).
 type ContentType uint8
 
+// The content types of §6.
 const (
 	ContentTypeApplication ContentType = 1
 	ContentTypeProposal    ContentType = 2
@@ -36,6 +37,7 @@ const (
 // SenderType says who a message claims to be from (§6).
 type SenderType uint8
 
+// The sender types of §6.
 const (
 	SenderTypeMember            SenderType = 1
 	SenderTypeExternal          SenderType = 2
@@ -46,6 +48,7 @@ const (
 // CredentialType is a kind of credential (§5.3, §17.5).
 type CredentialType uint16
 
+// The credential types of §17.5.
 const (
 	CredentialTypeBasic CredentialType = 1
 	CredentialTypeX509  CredentialType = 2
@@ -55,6 +58,7 @@ const (
 // §7.1).
 type ExtensionType uint16
 
+// The extension types of §17.3 and of the extensions draft §7.1.
 const (
 	ExtensionTypeApplicationID        ExtensionType = 0x0001
 	ExtensionTypeRatchetTree          ExtensionType = 0x0002
@@ -74,6 +78,7 @@ const (
 // §7.2).
 type ProposalType uint16
 
+// The proposal types of §17.4 and of the extensions draft §7.2.
 const (
 	ProposalTypeAdd                    ProposalType = 0x0001
 	ProposalTypeUpdate                 ProposalType = 0x0002
@@ -117,6 +122,7 @@ func (t ProposalType) String() string {
 // LeafNodeSource says how a leaf came into the tree (§7.2).
 type LeafNodeSource uint8
 
+// The sources of §7.2.
 const (
 	LeafNodeSourceKeyPackage LeafNodeSource = 1
 	LeafNodeSourceUpdate     LeafNodeSource = 2
@@ -126,6 +132,7 @@ const (
 // NodeType tells leaves from parents (§7.8, §12.4.3.3).
 type NodeType uint8
 
+// The node types of §7.8.
 const (
 	NodeTypeLeaf   NodeType = 1
 	NodeTypeParent NodeType = 2
@@ -134,6 +141,7 @@ const (
 // PSKType is a kind of pre-shared key (§8.4; application: extensions draft §4.5).
 type PSKType uint8
 
+// The PSK types of §8.4 and of the extensions draft §4.5.
 const (
 	PSKTypeExternal    PSKType = 1
 	PSKTypeResumption  PSKType = 2
@@ -143,6 +151,7 @@ const (
 // ResumptionPSKUsage says what a resumption PSK is used for (§8.4).
 type ResumptionPSKUsage uint8
 
+// The usages of §8.4.
 const (
 	ResumptionPSKUsageApplication ResumptionPSKUsage = 1
 	ResumptionPSKUsageReInit      ResumptionPSKUsage = 2
@@ -152,6 +161,7 @@ const (
 // ProposalOrRefType tells a proposal by value from one by reference (§12.4).
 type ProposalOrRefType uint8
 
+// The types of §12.4.
 const (
 	ProposalOrRefTypeProposal  ProposalOrRefType = 1
 	ProposalOrRefTypeReference ProposalOrRefType = 2

@@ -6,10 +6,12 @@ type HPKECiphertext struct {
 	Ciphertext []byte
 }
 
+// AppendTo implements [Encoder].
 func (c *HPKECiphertext) AppendTo(b []byte) []byte {
 	return AppendOpaque(AppendOpaque(b, c.KEMOutput), c.Ciphertext)
 }
 
+// DecodeFrom implements [Decoder].
 func (c *HPKECiphertext) DecodeFrom(r *Reader) {
 	in := r.Begin("HPKECiphertext")
 	c.KEMOutput = r.Opaque()
@@ -24,10 +26,12 @@ type UpdatePathNode struct {
 	EncryptedPathSecret []HPKECiphertext
 }
 
+// AppendTo implements [Encoder].
 func (n *UpdatePathNode) AppendTo(b []byte) []byte {
 	return AppendVector(AppendOpaque(b, n.EncryptionKey), n.EncryptedPathSecret)
 }
 
+// DecodeFrom implements [Decoder].
 func (n *UpdatePathNode) DecodeFrom(r *Reader) {
 	in := r.Begin("UpdatePathNode")
 	n.EncryptionKey = r.Opaque()
@@ -41,10 +45,12 @@ type UpdatePath struct {
 	Nodes    []UpdatePathNode
 }
 
+// AppendTo implements [Encoder].
 func (p *UpdatePath) AppendTo(b []byte) []byte {
 	return AppendVector(p.LeafNode.AppendTo(b), p.Nodes)
 }
 
+// DecodeFrom implements [Decoder].
 func (p *UpdatePath) DecodeFrom(r *Reader) {
 	in := r.Begin("UpdatePath")
 	p.LeafNode.DecodeFrom(r)
@@ -59,6 +65,7 @@ type ProposalOrRef struct {
 	Reference ProposalRef
 }
 
+// AppendTo implements [Encoder].
 func (p *ProposalOrRef) AppendTo(b []byte) []byte {
 	b = AppendUint8(b, uint8(p.Type))
 	switch p.Type {
@@ -70,6 +77,7 @@ func (p *ProposalOrRef) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (p *ProposalOrRef) DecodeFrom(r *Reader) {
 	in := r.Begin("ProposalOrRef")
 	p.Type = ProposalOrRefType(r.Uint8())
@@ -91,10 +99,12 @@ type Commit struct {
 	Path      *UpdatePath
 }
 
+// AppendTo implements [Encoder].
 func (c *Commit) AppendTo(b []byte) []byte {
 	return AppendOptional(AppendVector(b, c.Proposals), c.Path)
 }
 
+// DecodeFrom implements [Decoder].
 func (c *Commit) DecodeFrom(r *Reader) {
 	in := r.Begin("Commit")
 	c.Proposals = ReadVector[ProposalOrRef](r)

@@ -24,6 +24,7 @@ type ComponentOperationLabel struct {
 	Label       []byte
 }
 
+// AppendTo implements [Encoder].
 func (l *ComponentOperationLabel) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, "MLS Component")
 	b = AppendUint16(b, uint16(l.ComponentID))
@@ -36,10 +37,12 @@ type ComponentData struct {
 	Data        []byte
 }
 
+// AppendTo implements [Encoder].
 func (d *ComponentData) AppendTo(b []byte) []byte {
 	return AppendOpaque(AppendUint16(b, uint16(d.ComponentID)), d.Data)
 }
 
+// DecodeFrom implements [Decoder].
 func (d *ComponentData) DecodeFrom(r *Reader) {
 	d.ComponentID = ComponentID(r.Uint16())
 	d.Data = r.Opaque()
@@ -52,8 +55,10 @@ type AppDataDictionary struct {
 	ComponentData []ComponentData
 }
 
+// AppendTo implements [Encoder].
 func (d *AppDataDictionary) AppendTo(b []byte) []byte { return AppendVector(b, d.ComponentData) }
 
+// DecodeFrom implements [Decoder].
 func (d *AppDataDictionary) DecodeFrom(r *Reader) {
 	in := r.Begin("AppDataDictionary")
 	d.ComponentData = ReadVector[ComponentData](r)
@@ -109,8 +114,10 @@ type ComponentsList struct {
 	ComponentIDs []ComponentID
 }
 
+// AppendTo implements [Encoder].
 func (l *ComponentsList) AppendTo(b []byte) []byte { return AppendUint16Vector(b, l.ComponentIDs) }
 
+// DecodeFrom implements [Decoder].
 func (l *ComponentsList) DecodeFrom(r *Reader) {
 	in := r.Begin("ComponentsList")
 	l.ComponentIDs = ReadUint16Vector[ComponentID](r)
@@ -123,10 +130,12 @@ type SafeAADItem struct {
 	AADItemData []byte
 }
 
+// AppendTo implements [Encoder].
 func (i *SafeAADItem) AppendTo(b []byte) []byte {
 	return AppendOpaque(AppendUint16(b, uint16(i.ComponentID)), i.AADItemData)
 }
 
+// DecodeFrom implements [Decoder].
 func (i *SafeAADItem) DecodeFrom(r *Reader) {
 	i.ComponentID = ComponentID(r.Uint16())
 	i.AADItemData = r.Opaque()
@@ -140,8 +149,10 @@ type SafeAAD struct {
 	AADItems []SafeAADItem
 }
 
+// AppendTo implements [Encoder].
 func (s *SafeAAD) AppendTo(b []byte) []byte { return AppendVector(b, s.AADItems) }
 
+// DecodeFrom implements [Decoder].
 func (s *SafeAAD) DecodeFrom(r *Reader) {
 	in := r.Begin("SafeAAD")
 	s.AADItems = ReadVector[SafeAADItem](r)
@@ -163,7 +174,7 @@ func IsLastResort(extensions Extensions) bool {
 		return true
 	}
 	var d AppDataDictionary
-	if found, err := extensions.Decode(ExtensionTypeAppDataDictionary, &d); !found || err != nil {
+	if _, err := extensions.Decode(ExtensionTypeAppDataDictionary, &d); err != nil {
 		return false
 	}
 	_, found := d.Get(ComponentLastResortKeyPackage)

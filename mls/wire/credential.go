@@ -11,8 +11,10 @@ type Certificate struct {
 	CertData []byte
 }
 
+// AppendTo implements [Encoder].
 func (c *Certificate) AppendTo(b []byte) []byte { return AppendOpaque(b, c.CertData) }
 
+// DecodeFrom implements [Decoder].
 func (c *Certificate) DecodeFrom(r *Reader) { c.CertData = r.Opaque() }
 
 // Credential binds a leaf to an identity (§5.3).
@@ -32,6 +34,7 @@ func BasicCredential(identity []byte) Credential {
 	return Credential{CredentialType: CredentialTypeBasic, Identity: identity}
 }
 
+// AppendTo implements [Encoder].
 func (c *Credential) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(c.CredentialType))
 	switch c.CredentialType {
@@ -44,6 +47,7 @@ func (c *Credential) AppendTo(b []byte) []byte {
 	}
 }
 
+// DecodeFrom implements [Decoder].
 func (c *Credential) DecodeFrom(r *Reader) {
 	in := r.Begin("Credential")
 	c.CredentialType = CredentialType(r.Uint16())

@@ -11,6 +11,7 @@ type Sender struct {
 	SenderIndex uint32 // external: index into the external_senders extension
 }
 
+// AppendTo implements [Encoder].
 func (s *Sender) AppendTo(b []byte) []byte {
 	b = AppendUint8(b, uint8(s.SenderType))
 	switch s.SenderType {
@@ -22,6 +23,7 @@ func (s *Sender) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (s *Sender) DecodeFrom(r *Reader) {
 	in := r.Begin("Sender")
 	s.SenderType = SenderType(r.Uint8())
@@ -49,6 +51,7 @@ type FramedContent struct {
 	Commit            *Commit   // content type commit
 }
 
+// AppendTo implements [Encoder].
 func (c *FramedContent) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, c.GroupID)
 	b = AppendUint64(b, c.Epoch)
@@ -66,6 +69,7 @@ func (c *FramedContent) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (c *FramedContent) DecodeFrom(r *Reader) {
 	in := r.Begin("FramedContent")
 	c.GroupID = r.Opaque()
@@ -122,6 +126,7 @@ type FramedContentTBS struct {
 	Context    *GroupContext
 }
 
+// AppendTo implements [Encoder].
 func (t *FramedContentTBS) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(ProtocolVersionMLS10))
 	b = AppendUint16(b, uint16(t.WireFormat))
@@ -139,6 +144,7 @@ type AuthenticatedContentTBM struct {
 	Auth       *FramedContentAuthData
 }
 
+// AppendTo implements [Encoder].
 func (t *AuthenticatedContentTBM) AppendTo(b []byte) []byte {
 	return t.Auth.appendTo(t.ContentTBS.AppendTo(b), t.ContentTBS.Content.ContentType)
 }
@@ -151,11 +157,13 @@ type AuthenticatedContent struct {
 	Auth       FramedContentAuthData
 }
 
+// AppendTo implements [Encoder].
 func (c *AuthenticatedContent) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(c.WireFormat))
 	return c.Auth.appendTo(c.Content.AppendTo(b), c.Content.ContentType)
 }
 
+// DecodeFrom implements [Decoder].
 func (c *AuthenticatedContent) DecodeFrom(r *Reader) {
 	in := r.Begin("AuthenticatedContent")
 	c.WireFormat = WireFormat(r.Uint16())
@@ -171,6 +179,7 @@ type PublicMessage struct {
 	MembershipTag MAC // sender member
 }
 
+// AppendTo implements [Encoder].
 func (m *PublicMessage) AppendTo(b []byte) []byte {
 	b = m.Auth.appendTo(m.Content.AppendTo(b), m.Content.ContentType)
 	if m.Content.Sender.SenderType == SenderTypeMember {
@@ -179,6 +188,7 @@ func (m *PublicMessage) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (m *PublicMessage) DecodeFrom(r *Reader) {
 	in := r.Begin("PublicMessage")
 	m.Content.DecodeFrom(r)
@@ -200,6 +210,7 @@ type MLSMessage struct {
 	KeyPackage     *KeyPackage
 }
 
+// AppendTo implements [Encoder].
 func (m *MLSMessage) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(ProtocolVersionMLS10))
 	b = AppendUint16(b, uint16(m.WireFormat))
@@ -218,6 +229,7 @@ func (m *MLSMessage) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (m *MLSMessage) DecodeFrom(r *Reader) {
 	in := r.Begin("MLSMessage")
 	if ProtocolVersion(r.Uint16()) != ProtocolVersionMLS10 {

@@ -10,6 +10,7 @@ type GroupContext struct {
 	Extensions              Extensions
 }
 
+// AppendTo implements [Encoder].
 func (c *GroupContext) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(ProtocolVersionMLS10))
 	b = AppendUint16(b, uint16(c.CipherSuite))
@@ -20,6 +21,7 @@ func (c *GroupContext) AppendTo(b []byte) []byte {
 	return c.Extensions.AppendTo(b)
 }
 
+// DecodeFrom implements [Decoder].
 func (c *GroupContext) DecodeFrom(r *Reader) {
 	in := r.Begin("GroupContext")
 	if ProtocolVersion(r.Uint16()) != ProtocolVersionMLS10 {
@@ -43,10 +45,12 @@ type GroupInfo struct {
 	Signature       []byte // SignWithLabel(., "GroupInfoTBS", GroupInfoTBS)
 }
 
+// AppendTo implements [Encoder].
 func (g *GroupInfo) AppendTo(b []byte) []byte {
 	return AppendOpaque((*GroupInfoTBS)(g).AppendTo(b), g.Signature)
 }
 
+// DecodeFrom implements [Decoder].
 func (g *GroupInfo) DecodeFrom(r *Reader) {
 	in := r.Begin("GroupInfo")
 	g.GroupContext.DecodeFrom(r)
@@ -61,6 +65,7 @@ func (g *GroupInfo) DecodeFrom(r *Reader) {
 // signature (§12.4.3). Convert with (*GroupInfoTBS)(groupInfo).
 type GroupInfoTBS GroupInfo
 
+// AppendTo implements [Encoder].
 func (t *GroupInfoTBS) AppendTo(b []byte) []byte {
 	b = t.GroupContext.AppendTo(b)
 	b = t.Extensions.AppendTo(b)
@@ -76,6 +81,7 @@ type ConfirmedTranscriptHashInput struct {
 	Signature  []byte
 }
 
+// AppendTo implements [Encoder].
 func (i *ConfirmedTranscriptHashInput) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(i.WireFormat))
 	b = i.Content.AppendTo(b)
@@ -87,6 +93,7 @@ type InterimTranscriptHashInput struct {
 	ConfirmationTag MAC
 }
 
+// AppendTo implements [Encoder].
 func (i *InterimTranscriptHashInput) AppendTo(b []byte) []byte {
 	return AppendOpaque(b, i.ConfirmationTag)
 }

@@ -19,10 +19,12 @@ type KeyPackage struct {
 	Signature   []byte // SignWithLabel(., "KeyPackageTBS", KeyPackageTBS)
 }
 
+// AppendTo implements [Encoder].
 func (k *KeyPackage) AppendTo(b []byte) []byte {
 	return AppendOpaque((*KeyPackageTBS)(k).AppendTo(b), k.Signature)
 }
 
+// DecodeFrom implements [Decoder].
 func (k *KeyPackage) DecodeFrom(r *Reader) {
 	in := r.Begin("KeyPackage")
 	k.Version = ProtocolVersion(r.Uint16())
@@ -38,6 +40,7 @@ func (k *KeyPackage) DecodeFrom(r *Reader) {
 // signature (§10). Convert with (*KeyPackageTBS)(keyPackage).
 type KeyPackageTBS KeyPackage
 
+// AppendTo implements [Encoder].
 func (t *KeyPackageTBS) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(t.Version))
 	b = AppendUint16(b, uint16(t.CipherSuite))

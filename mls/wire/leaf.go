@@ -15,6 +15,7 @@ type Capabilities struct {
 	Credentials  []CredentialType
 }
 
+// AppendTo implements [Encoder].
 func (c *Capabilities) AppendTo(b []byte) []byte {
 	b = AppendUint16Vector(b, c.Versions)
 	b = AppendUint16Vector(b, c.CipherSuites)
@@ -23,6 +24,7 @@ func (c *Capabilities) AppendTo(b []byte) []byte {
 	return AppendUint16Vector(b, c.Credentials)
 }
 
+// DecodeFrom implements [Decoder].
 func (c *Capabilities) DecodeFrom(r *Reader) {
 	in := r.Begin("Capabilities")
 	c.Versions = ReadUint16Vector[ProtocolVersion](r)
@@ -40,10 +42,12 @@ type Lifetime struct {
 	NotAfter  uint64
 }
 
+// AppendTo implements [Encoder].
 func (l *Lifetime) AppendTo(b []byte) []byte {
 	return AppendUint64(AppendUint64(b, l.NotBefore), l.NotAfter)
 }
 
+// DecodeFrom implements [Decoder].
 func (l *Lifetime) DecodeFrom(r *Reader) {
 	l.NotBefore = r.Uint64()
 	l.NotAfter = r.Uint64()
@@ -62,6 +66,7 @@ type LeafNode struct {
 	Signature      []byte // SignWithLabel(., "LeafNodeTBS", LeafNodeTBS)
 }
 
+// AppendTo implements [Encoder].
 func (l *LeafNode) AppendTo(b []byte) []byte {
 	return AppendOpaque(l.appendUnsigned(b), l.Signature)
 }
@@ -81,6 +86,7 @@ func (l *LeafNode) appendUnsigned(b []byte) []byte {
 	return l.Extensions.AppendTo(b)
 }
 
+// DecodeFrom implements [Decoder].
 func (l *LeafNode) DecodeFrom(r *Reader) {
 	in := r.Begin("LeafNode")
 	l.EncryptionKey = r.Opaque()
@@ -142,6 +148,7 @@ type LeafNodeTBS struct {
 	LeafIndex uint32
 }
 
+// AppendTo implements [Encoder].
 func (t *LeafNodeTBS) AppendTo(b []byte) []byte {
 	b = t.LeafNode.appendUnsigned(b)
 	switch t.LeafNode.LeafNodeSource {

@@ -69,10 +69,13 @@ func TestTrap01VectorsAreFilledExactly(t *testing.T) {
 		}
 	}
 	r := NewReader([]byte{3, 1, 2, 3, 4})
+	if r.Err() != nil {
+		t.Errorf("nothing read yet: %v", r.Err())
+	}
 	outer := r.EnterVector()
 	r.Uint8()
 	r.LeaveVector(outer)
-	if !errors.Is(r.Finish(), ErrTrailing) {
+	if !errors.Is(r.Err(), ErrTrailing) || !errors.Is(r.Finish(), ErrTrailing) {
 		t.Errorf("a vector left half read: %v, want %v", r.Finish(), ErrTrailing)
 	}
 }

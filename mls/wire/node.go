@@ -13,12 +13,14 @@ type ParentNode struct {
 	UnmergedLeaves []uint32
 }
 
+// AppendTo implements [Encoder].
 func (p *ParentNode) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, p.EncryptionKey)
 	b = AppendOpaque(b, p.ParentHash)
 	return AppendUint32Vector(b, p.UnmergedLeaves)
 }
 
+// DecodeFrom implements [Decoder].
 func (p *ParentNode) DecodeFrom(r *Reader) {
 	in := r.Begin("ParentNode")
 	p.EncryptionKey = r.Opaque()
@@ -43,6 +45,7 @@ type Node struct {
 	ParentNode *ParentNode
 }
 
+// AppendTo implements [Encoder].
 func (n *Node) AppendTo(b []byte) []byte {
 	b = AppendUint8(b, uint8(n.NodeType))
 	switch n.NodeType {
@@ -54,6 +57,7 @@ func (n *Node) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (n *Node) DecodeFrom(r *Reader) {
 	in := r.Begin("Node")
 	n.NodeType = NodeType(r.Uint8())
@@ -76,6 +80,7 @@ func (n *Node) DecodeFrom(r *Reader) {
 // the tree.
 type RatchetTree []*Node
 
+// AppendTo implements [Encoder].
 func (t *RatchetTree) AppendTo(b []byte) []byte {
 	b, mark := OpenVector(b)
 	for _, n := range *t {
@@ -84,6 +89,7 @@ func (t *RatchetTree) AppendTo(b []byte) []byte {
 	return CloseVector(b, mark)
 }
 
+// DecodeFrom implements [Decoder].
 func (t *RatchetTree) DecodeFrom(r *Reader) {
 	in := r.Begin("ratchet_tree")
 	var nodes []*Node
@@ -133,6 +139,7 @@ type ParentHashInput struct {
 	OriginalSiblingTreeHash []byte
 }
 
+// AppendTo implements [Encoder].
 func (h *ParentHashInput) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, h.EncryptionKey)
 	b = AppendOpaque(b, h.ParentHash)

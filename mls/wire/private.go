@@ -12,6 +12,7 @@ type PrivateMessage struct {
 	Ciphertext          []byte
 }
 
+// AppendTo implements [Encoder].
 func (m *PrivateMessage) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, m.GroupID)
 	b = AppendUint64(b, m.Epoch)
@@ -21,6 +22,7 @@ func (m *PrivateMessage) AppendTo(b []byte) []byte {
 	return AppendOpaque(b, m.Ciphertext)
 }
 
+// DecodeFrom implements [Decoder].
 func (m *PrivateMessage) DecodeFrom(r *Reader) {
 	in := r.Begin("PrivateMessage")
 	m.GroupID = r.Opaque()
@@ -52,6 +54,7 @@ type PrivateMessageContent struct {
 	Padding         int // zero bytes that follow
 }
 
+// AppendTo implements [Encoder].
 func (c *PrivateMessageContent) AppendTo(b []byte) []byte {
 	switch c.ContentType {
 	case ContentTypeApplication:
@@ -99,6 +102,7 @@ type PrivateContentAAD struct {
 	AuthenticatedData []byte
 }
 
+// AppendTo implements [Encoder].
 func (a *PrivateContentAAD) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, a.GroupID)
 	b = AppendUint64(b, a.Epoch)
@@ -114,12 +118,14 @@ type SenderData struct {
 	ReuseGuard [4]byte
 }
 
+// AppendTo implements [Encoder].
 func (d *SenderData) AppendTo(b []byte) []byte {
 	b = AppendUint32(b, d.LeafIndex)
 	b = AppendUint32(b, d.Generation)
 	return append(b, d.ReuseGuard[:]...)
 }
 
+// DecodeFrom implements [Decoder].
 func (d *SenderData) DecodeFrom(r *Reader) {
 	in := r.Begin("SenderData")
 	d.LeafIndex = r.Uint32()
@@ -136,6 +142,7 @@ type SenderDataAAD struct {
 	ContentType ContentType
 }
 
+// AppendTo implements [Encoder].
 func (a *SenderDataAAD) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, a.GroupID)
 	b = AppendUint64(b, a.Epoch)

@@ -5,8 +5,10 @@ type Add struct {
 	KeyPackage KeyPackage
 }
 
+// AppendTo implements [Encoder].
 func (p *Add) AppendTo(b []byte) []byte { return p.KeyPackage.AppendTo(b) }
 
+// DecodeFrom implements [Decoder].
 func (p *Add) DecodeFrom(r *Reader) { p.KeyPackage.DecodeFrom(r) }
 
 // Update asks for the sender's leaf to be replaced (§12.1.2).
@@ -14,8 +16,10 @@ type Update struct {
 	LeafNode LeafNode
 }
 
+// AppendTo implements [Encoder].
 func (p *Update) AppendTo(b []byte) []byte { return p.LeafNode.AppendTo(b) }
 
+// DecodeFrom implements [Decoder].
 func (p *Update) DecodeFrom(r *Reader) { p.LeafNode.DecodeFrom(r) }
 
 // Remove asks for a member to be removed, by leaf index (§12.1.3).
@@ -23,8 +27,10 @@ type Remove struct {
 	Removed uint32
 }
 
+// AppendTo implements [Encoder].
 func (p *Remove) AppendTo(b []byte) []byte { return AppendUint32(b, p.Removed) }
 
+// DecodeFrom implements [Decoder].
 func (p *Remove) DecodeFrom(r *Reader) { p.Removed = r.Uint32() }
 
 // PreSharedKey asks for a PSK to be mixed into the key schedule (§12.1.4).
@@ -32,8 +38,10 @@ type PreSharedKey struct {
 	PSK PreSharedKeyID
 }
 
+// AppendTo implements [Encoder].
 func (p *PreSharedKey) AppendTo(b []byte) []byte { return p.PSK.AppendTo(b) }
 
+// DecodeFrom implements [Decoder].
 func (p *PreSharedKey) DecodeFrom(r *Reader) { p.PSK.DecodeFrom(r) }
 
 // ReInit asks for the group to be closed and begun again with other parameters
@@ -45,6 +53,7 @@ type ReInit struct {
 	Extensions  Extensions
 }
 
+// AppendTo implements [Encoder].
 func (p *ReInit) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, p.GroupID)
 	b = AppendUint16(b, uint16(p.Version))
@@ -52,6 +61,7 @@ func (p *ReInit) AppendTo(b []byte) []byte {
 	return p.Extensions.AppendTo(b)
 }
 
+// DecodeFrom implements [Decoder].
 func (p *ReInit) DecodeFrom(r *Reader) {
 	in := r.Begin("ReInit")
 	p.GroupID = r.Opaque()
@@ -67,8 +77,10 @@ type ExternalInit struct {
 	KEMOutput []byte
 }
 
+// AppendTo implements [Encoder].
 func (p *ExternalInit) AppendTo(b []byte) []byte { return AppendOpaque(b, p.KEMOutput) }
 
+// DecodeFrom implements [Decoder].
 func (p *ExternalInit) DecodeFrom(r *Reader) { p.KEMOutput = r.Opaque() }
 
 // GroupContextExtensions replaces the extensions of the GroupContext (§12.1.7).
@@ -76,21 +88,26 @@ type GroupContextExtensions struct {
 	Extensions Extensions
 }
 
+// AppendTo implements [Encoder].
 func (p *GroupContextExtensions) AppendTo(b []byte) []byte { return p.Extensions.AppendTo(b) }
 
+// DecodeFrom implements [Decoder].
 func (p *GroupContextExtensions) DecodeFrom(r *Reader) { p.Extensions.DecodeFrom(r) }
 
 // SelfRemove asks for the sender's own leaf to be removed (extensions draft
 // §6.3). It has no content.
 type SelfRemove struct{}
 
+// AppendTo implements [Encoder].
 func (p *SelfRemove) AppendTo(b []byte) []byte { return b }
 
+// DecodeFrom implements [Decoder].
 func (p *SelfRemove) DecodeFrom(*Reader) {}
 
 // AppDataUpdateOperation is what an [AppDataUpdate] does.
 type AppDataUpdateOperation uint8
 
+// The operations of the extensions draft §4.7.
 const (
 	AppDataUpdateOperationUpdate AppDataUpdateOperation = 1
 	AppDataUpdateOperationRemove AppDataUpdateOperation = 2
@@ -104,6 +121,7 @@ type AppDataUpdate struct {
 	Update      []byte // op update
 }
 
+// AppendTo implements [Encoder].
 func (p *AppDataUpdate) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(p.ComponentID))
 	b = AppendUint8(b, uint8(p.Op))
@@ -113,6 +131,7 @@ func (p *AppDataUpdate) AppendTo(b []byte) []byte {
 	return b
 }
 
+// DecodeFrom implements [Decoder].
 func (p *AppDataUpdate) DecodeFrom(r *Reader) {
 	in := r.Begin("AppDataUpdate")
 	p.ComponentID = ComponentID(r.Uint16())
@@ -134,10 +153,12 @@ type AppEphemeral struct {
 	Data        []byte
 }
 
+// AppendTo implements [Encoder].
 func (p *AppEphemeral) AppendTo(b []byte) []byte {
 	return AppendOpaque(AppendUint16(b, uint16(p.ComponentID)), p.Data)
 }
 
+// DecodeFrom implements [Decoder].
 func (p *AppEphemeral) DecodeFrom(r *Reader) {
 	p.ComponentID = ComponentID(r.Uint16())
 	p.Data = r.Opaque()
@@ -164,6 +185,7 @@ type Proposal struct {
 	Unknown                []byte
 }
 
+// AppendTo implements [Encoder].
 func (p *Proposal) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(p.ProposalType))
 	switch p.ProposalType {
@@ -192,6 +214,7 @@ func (p *Proposal) AppendTo(b []byte) []byte {
 	}
 }
 
+// DecodeFrom implements [Decoder].
 func (p *Proposal) DecodeFrom(r *Reader) {
 	in := r.Begin("Proposal")
 	p.ProposalType = ProposalType(r.Uint16())

@@ -11,6 +11,7 @@ type PreSharedKeyID struct {
 	PSKNonce    []byte
 }
 
+// AppendTo implements [Encoder].
 func (p *PreSharedKeyID) AppendTo(b []byte) []byte {
 	b = AppendUint8(b, uint8(p.PSKType))
 	switch p.PSKType {
@@ -27,6 +28,7 @@ func (p *PreSharedKeyID) AppendTo(b []byte) []byte {
 	return AppendOpaque(b, p.PSKNonce)
 }
 
+// DecodeFrom implements [Decoder].
 func (p *PreSharedKeyID) DecodeFrom(r *Reader) {
 	in := r.Begin("PreSharedKeyID")
 	p.PSKType = PSKType(r.Uint8())
@@ -58,6 +60,7 @@ type PSKLabel struct {
 	Count uint16
 }
 
+// AppendTo implements [Encoder].
 func (l *PSKLabel) AppendTo(b []byte) []byte {
 	b = l.ID.AppendTo(b)
 	b = AppendUint16(b, l.Index)

@@ -250,3 +250,53 @@ func TestDecodedValuesDoNotShareTheInput(t *testing.T) {
 		t.Error("a cloned leaf changed with the original")
 	}
 }
+
+// TestTreeOfTenThousandLeaves encodes and decodes a tree whose length needs
+// four bytes many times over.
+func TestTreeOfTenThousandLeaves(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	var tree RatchetTree
+	for i := range 2*10000 - 1 {
+		n := &Node{NodeType: NodeTypeLeaf, LeafNode: &LeafNode{
+			EncryptionKey: randomBytes(r), SignatureKey: randomBytes(r), Credential: BasicCredential(randomBytes(r)),
+			LeafNodeSource: LeafNodeSourceCommit, ParentHash: randomBytes(r), Signature: randomBytes(r),
+		}}
+		if i%2 == 1 {
+			n = &Node{NodeType: NodeTypeParent, ParentNode: &ParentNode{EncryptionKey: randomBytes(r), UnmergedLeaves: []uint32{uint32(i)}}}
+		}
+		if i%7 == 3 {
+			n = nil
+		}
+		tree = append(tree, n)
+	}
+	data := Marshal(&tree)
+	var back RatchetTree
+	if err := Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if len(back) != len(tree) || !bytes.Equal(Marshal(&back), data) {
+		t.Errorf("%d of %d nodes, or other bytes", len(back), len(tree))
+	}
+}
+
+// TestLengthsOfVectorsGrow closes vectors around every length at which the
+// length itself grows, nested in one another.
+func TestLengthsOfVectorsGrow(t *testing.T) {
+	for _, n := range []int{0, 1, 61, 62, 63, 64, 16379, 16380, 16381, 16382, 16383, 16384, 70000} {
+		body := bytes.Repeat([]byte{0xab}, n)
+		b, outer := OpenVector([]byte("before"))
+		b, inner := OpenVector(b)
+		b = CloseVector(append(b, body...), inner)
+		b = CloseVector(b, outer)
+		r := NewReader(b)
+		if string(r.Bytes(6)) != "before" {
+			t.Fatal("what was there before changed")
+		}
+		limit := r.EnterVector()
+		got := r.Opaque()
+		r.LeaveVector(limit)
+		if err := r.Finish(); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%d bytes: %d came back, %v", n, len(got), err)
+		}
+	}
+}

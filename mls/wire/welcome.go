@@ -11,8 +11,10 @@ type PathSecret struct {
 	PathSecret []byte
 }
 
+// AppendTo implements [Encoder].
 func (s *PathSecret) AppendTo(b []byte) []byte { return AppendOpaque(b, s.PathSecret) }
 
+// DecodeFrom implements [Decoder].
 func (s *PathSecret) DecodeFrom(r *Reader) {
 	in := r.Begin("PathSecret")
 	s.PathSecret = r.Opaque()
@@ -30,12 +32,14 @@ type GroupSecrets struct {
 	PSKs         []PreSharedKeyID
 }
 
+// AppendTo implements [Encoder].
 func (s *GroupSecrets) AppendTo(b []byte) []byte {
 	b = AppendOpaque(b, s.JoinerSecret)
 	b = AppendOptional(b, s.PathSecret)
 	return AppendVector(b, s.PSKs)
 }
 
+// DecodeFrom implements [Decoder].
 func (s *GroupSecrets) DecodeFrom(r *Reader) {
 	in := r.Begin("GroupSecrets")
 	s.JoinerSecret = r.Opaque()
@@ -53,10 +57,12 @@ type EncryptedGroupSecrets struct {
 	EncryptedGroupSecrets HPKECiphertext
 }
 
+// AppendTo implements [Encoder].
 func (s *EncryptedGroupSecrets) AppendTo(b []byte) []byte {
 	return s.EncryptedGroupSecrets.AppendTo(AppendOpaque(b, s.NewMember))
 }
 
+// DecodeFrom implements [Decoder].
 func (s *EncryptedGroupSecrets) DecodeFrom(r *Reader) {
 	in := r.Begin("EncryptedGroupSecrets")
 	s.NewMember = r.Opaque()
@@ -71,12 +77,14 @@ type Welcome struct {
 	EncryptedGroupInfo []byte
 }
 
+// AppendTo implements [Encoder].
 func (w *Welcome) AppendTo(b []byte) []byte {
 	b = AppendUint16(b, uint16(w.CipherSuite))
 	b = AppendVector(b, w.Secrets)
 	return AppendOpaque(b, w.EncryptedGroupInfo)
 }
 
+// DecodeFrom implements [Decoder].
 func (w *Welcome) DecodeFrom(r *Reader) {
 	in := r.Begin("Welcome")
 	w.CipherSuite = CipherSuite(r.Uint16())

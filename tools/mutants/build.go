@@ -134,7 +134,8 @@ func testPackages(ctx context.Context, opt options, pkgs []string) ([]testBinary
 		for _, pkg := range pkgs {
 			full := module + "/" + pkg
 			if fields[0] == full || slices.ContainsFunc(deps, func(d string) bool { d, _, _ = strings.Cut(d, " "); return d == full }) {
-				dirs[strings.TrimPrefix(fields[0], module+"/")] = fields[1]
+				// The root package is the module path alone: its folder is ".".
+				dirs[strings.TrimPrefix(strings.TrimPrefix(fields[0], module), "/")] = fields[1]
 			}
 		}
 	}
