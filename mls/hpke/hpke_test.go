@@ -131,6 +131,46 @@ func TestPrivateKeysDoNotPrint(t *testing.T) {
 	}
 }
 
+// TestKeyPairFromStorage: a stored pair opens what the key opens; a public key
+// of somebody else opens nothing.
+func TestKeyPairFromStorage(t *testing.T) {
+	for _, id := range suite.Known() {
+		cs := mustSuite(t, id)
+		key, err := DeriveKeyPair(cs, bytes.Repeat([]byte{9}, 64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := DeriveKeyPair(cs, bytes.Repeat([]byte{8}, 64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ct, err := EncryptWithLabel(cs, rand.NewChaCha8([32]byte{}), key.Public(), "l", nil, []byte("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := NewKeyPair(cs, key.Bytes(), key.Public())
+		if err != nil || !bytes.Equal(stored.Public(), key.Public()) || !bytes.Equal(stored.Bytes(), key.Bytes()) {
+			t.Fatalf("%v: another key came back, %v", cs, err)
+		}
+		if plaintext, err := stored.DecryptWithLabel("l", nil, &ct); err != nil || string(plaintext) != "p" {
+			t.Errorf("%v: %q, %v", cs, plaintext, err)
+		}
+		wrong, err := NewKeyPair(cs, key.Bytes(), other.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The hybrid KEM computes the public key again, so nothing is wrong there.
+		if _, err := wrong.DecryptWithLabel("l", nil, &ct); cs.KEM() != suite.KEMMLKEM768X25519 && !errors.Is(err, ErrOpen) {
+			t.Errorf("%v: with another public key: %v", cs, err)
+		}
+		for _, size := range []int{0, len(key.Bytes()) - 1, len(key.Bytes()) + 1} {
+			if _, err := NewKeyPair(cs, make([]byte, size), key.Public()); !errors.Is(err, ErrKey) {
+				t.Errorf("%v: private key of %d bytes: %v", cs, size, err)
+			}
+		}
+	}
+}
+
 // TestSizes refuses private keys and KEM outputs of other sizes, and scalars
 // out of range.
 func TestSizes(t *testing.T) {

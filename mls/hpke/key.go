@@ -53,6 +53,25 @@ func NewPrivateKey(cs *suite.Suite, secret []byte) (*PrivateKey, error) {
 	return newPrivateKey(cs, k, append([]byte(nil), secret...))
 }
 
+// NewKeyPair is [NewPrivateKey] for a key whose public key was stored with it:
+// for the Diffie-Hellman KEMs it saves computing the public key, which is most
+// of the work of loading one. public is taken on trust, and its wrong value
+// only makes every ciphertext fail to open.
+func NewKeyPair(cs *suite.Suite, secret, public []byte) (*PrivateKey, error) {
+	k, err := lookup(cs)
+	if err != nil {
+		return nil, err
+	}
+	if d, ok := k.(*dhKEM); ok && len(secret) == d.group.SecretSize() {
+		return &PrivateKey{
+			suite: cs, kem: k,
+			secret: append([]byte(nil), secret...),
+			public: append([]byte(nil), public...),
+		}, nil
+	}
+	return newPrivateKey(cs, k, append([]byte(nil), secret...))
+}
+
 func newPrivateKey(cs *suite.Suite, k kem, secret []byte) (*PrivateKey, error) {
 	public, state, err := k.public(secret)
 	if err != nil {

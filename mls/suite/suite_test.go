@@ -2,9 +2,12 @@ package suite_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +130,51 @@ func TestAEAD(t *testing.T) {
 		if _, err := s.Open(key, nonce[:11], nil, ct); err == nil || errors.Is(err, suite.ErrOpen) {
 			t.Errorf("%v: nonce of 11 bytes: %v", s, err)
 		}
+	}
+}
+
+// TestLabelsByHand computes what the RFC writes with nothing but HMAC and the
+// hash: labels, prefixes and lengths stand where §5.1.2, §5.2 and §8 put them.
+func TestLabelsByHand(t *testing.T) {
+	for _, s := range every(t) {
+		secret := bytes.Repeat([]byte{1}, s.HashSize())
+		mac := func(key []byte, parts ...[]byte) []byte {
+			h := hmac.New(s.NewHash, key)
+			h.Write(slices.Concat(parts...))
+			return h.Sum(nil)
+		}
+		n := byte(s.HashSize())
+		label := func(text string) []byte { return append([]byte{byte(8 + len(text))}, "MLS 1.0 "+text...) }
+		want := mac(secret, []byte{0, n}, label("confirm"), []byte{0}, []byte{1})
+		if got := s.DeriveSecret(secret, "confirm"); !bytes.Equal(got, want) {
+			t.Errorf("%v: DeriveSecret %x, want %x", s, got, want)
+		}
+		want = mac(secret, []byte{0, 16}, label("key"), []byte{4, 0, 0, 1, 2}, []byte{1})[:16]
+		if got := s.DeriveTreeSecret(secret, "key", 0x102, 16); !bytes.Equal(got, want) {
+			t.Errorf("%v: DeriveTreeSecret %x, want %x", s, got, want)
+		}
+		first := mac(secret, []byte{0, n + 1}, label("x"), []byte{1, 'c'}, []byte{1})
+		want = append(first, mac(secret, first, []byte{0, n + 1}, label("x"), []byte{1, 'c'}, []byte{2})[0])
+		if got := s.ExpandWithLabel(secret, "x", []byte("c"), s.HashSize()+1); !bytes.Equal(got, want) {
+			t.Errorf("%v: ExpandWithLabel %x, want %x", s, got, want)
+		}
+		if got, want := s.Extract([]byte("salt"), secret), mac([]byte("salt"), secret); !bytes.Equal(got, want) {
+			t.Errorf("%v: Extract %x, want %x", s, got, want)
+		}
+		h := s.NewHash()
+		h.Write([]byte{1, 'L', 2, 'v', 'w'})
+		if got, want := s.RefHash("L", []byte("vw")), h.Sum(nil); !bytes.Equal(got, want) {
+			t.Errorf("%v: RefHash %x, want %x", s, got, want)
+		}
+	}
+	s := every(t)[0]
+	key, err := s.GenerateSignatureKey(chacha(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig := ed25519.Sign(ed25519.NewKeyFromSeed(key.Private()), []byte("\x09MLS 1.0 L\x02vw"))
+	if got, err := key.SignWithLabel("L", []byte("vw")); err != nil || !bytes.Equal(got, sig) {
+		t.Errorf("SignWithLabel %x, want %x (%v)", got, sig, err)
 	}
 }
 
