@@ -511,11 +511,13 @@ type BlobStore interface {
 	Location() string
 	// Append writes r at offset, which must be the present length, makes it
 	// durable, and returns how many bytes it took; on error what was taken stays
-	// and counts. ErrFull when the medium is.
+	// and counts. ErrFull when the medium is. ErrChanged for another offset, and
+	// while another Append of the blob is under way.
 	Append(ctx context.Context, id BlobID, offset int64, r io.Reader) (int64, error)
-	// Open reads length bytes from offset; ErrNotFound when the blob is unknown.
+	// Open reads length bytes from offset, or fewer where the blob ends;
+	// ErrNotFound when it is unknown.
 	Open(ctx context.Context, id BlobID, offset, length int64) (io.ReadCloser, error)
-	// Size is the present length; ErrNotFound when unknown.
+	// Size is how much is durable; ErrNotFound when unknown.
 	Size(ctx context.Context, id BlobID) (int64, error)
 	// Delete is idempotent.
 	Delete(ctx context.Context, id BlobID) error
@@ -549,7 +551,8 @@ type Hint struct {
 // bus/local implements it; bus/bustest is its contract.
 type Bus interface {
 	// Attach says that this instance holds a socket for the device and gets its
-	// hints through wake, which must return at once. detach ends it.
+	// hints through wake, which must return at once. detach ends it, once or more
+	// often. ErrLimit for too many sockets of one device.
 	Attach(device identity.DeviceID, wake func(Hint)) (detach func(), err error)
 	// Publish rings for devices. HintRevoked reaches every instance within a second.
 	Publish(ctx context.Context, devices []identity.DeviceID, h Hint) error
@@ -561,6 +564,9 @@ type Bus interface {
 // Buckets is a budget for each subject for the whole fleet. bus/local keeps
 // them in memory. A bucket that cannot be read allows and says so.
 type Buckets interface {
-	// Take spends cost from a bucket that holds burst and refills rate a second.
+	// Take spends cost from a bucket that holds burst and refills rate a second; a
+	// subject not seen lately has a full one. ok is false when less than cost is
+	// there: nothing is spent then, and it will be there after retryAfter, which
+	// is 0 when it never will (cost above burst, no refill).
 	Take(ctx context.Context, subject string, cost, rate, burst float64, now time.Time) (ok bool, retryAfter time.Duration, err error)
 }

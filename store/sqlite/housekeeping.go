@@ -133,13 +133,14 @@ func sweepBlobs(c *change, before int64, limit int, counts *delivery.SweepCounts
 	if err != nil {
 		return err
 	}
-	counts.More = counts.More || n == int64(limit)
-	return c.query("SELECT id FROM blobs WHERE dead = 1 ORDER BY id LIMIT ?", func(r row) error {
+	err = c.query("SELECT id FROM blobs WHERE dead = 1 ORDER BY id LIMIT ?", func(r row) error {
 		var id delivery.BlobID
 		r.bytes(0, id[:])
 		counts.Blobs = append(counts.Blobs, id)
 		return nil
 	}, limit)
+	counts.More = counts.More || n == int64(limit) || len(counts.Blobs) == limit
+	return err
 }
 
 // StartIncarnation jumps every room's seq behind a marker and drops what a
