@@ -46,7 +46,7 @@ delivery/server/...    delivery delivery/policy identity mls/wire mls/suite mls/
 
 # What the service stands on: each port has several forms and one contract suite.
 store/...              delivery identity
-bus/...                delivery
+bus/...                delivery identity
 blob/...               delivery
 
 # The client engine, and what it stands on.
