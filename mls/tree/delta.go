@@ -1,0 +1,188 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// What a stored change does to one node.
+const (
+	changeBlank    = 0 // it becomes blank
+	changeLeaf     = 1 // a LeafNode follows
+	changeParent   = 2 // a ParentNode follows
+	changeUnmerged = 3 // the leaves follow that are unmerged in addition
+)
+
+// AppendDelta appends to b what turns the tree before into t: the width, and
+// each node that was given another content. Its size is that of the changed
+// nodes, whatever the size of the tree. t must come from editing before.
+func (t *Tree) AppendDelta(b []byte, before *Tree) []byte {
+	b = wire.AppendUint8(b, uint8(t.top))
+	b, mark := wire.OpenVector(b)
+	old, now, at := before.root, t.root, t.Root()
+	switch {
+	case t.top < before.top:
+		for range before.top - t.top {
+			old = old.left
+		}
+	case t.top > before.top:
+		// The old tree is at the bottom left; all around it was blank.
+		for range t.top - before.top {
+			b = appendChange(b, nil, now, at)
+			b = appendChanges(b, nil, now.right, at.Right())
+			now, at = now.left, at.Left()
+		}
+	}
+	b = appendChanges(b, old, now, at)
+	return wire.CloseVector(b, mark)
+}
+
+// appendChanges appends the changes from old, nil for blank, to now and below.
+func appendChanges(b []byte, old, now *node, at NodeIndex) []byte {
+	if old == now || old == nil && !now.filled {
+		return b
+	}
+	b = appendChange(b, old, now, at)
+	if now.left == nil {
+		return b
+	}
+	var oldLeft, oldRight *node
+	if old != nil {
+		oldLeft, oldRight = old.left, old.right
+	}
+	b = appendChanges(b, oldLeft, now.left, at.Left())
+	return appendChanges(b, oldRight, now.right, at.Right())
+}
+
+func appendChange(b []byte, old, now *node, at NodeIndex) []byte {
+	if old == nil {
+		old = &node{}
+	}
+	if old.leaf == now.leaf && old.parent == now.parent {
+		return b
+	}
+	b = wire.AppendUint32(b, uint32(at))
+	switch {
+	case now.leaf != nil:
+		return now.leaf.AppendTo(wire.AppendUint8(b, changeLeaf))
+	case now.parent == nil:
+		return wire.AppendUint8(b, changeBlank)
+	}
+	if more, ok := added(old.parent, now.parent); ok {
+		return wire.AppendUint32Vector(wire.AppendUint8(b, changeUnmerged), more)
+	}
+	return now.parent.AppendTo(wire.AppendUint8(b, changeParent))
+}
+
+// added returns the unmerged leaves that now has more than old, when that is all
+// in which they differ.
+func added(old, now *wire.ParentNode) ([]uint32, bool) {
+	if old == nil || string(old.EncryptionKey) != string(now.EncryptionKey) || string(old.ParentHash) != string(now.ParentHash) {
+		return nil, false
+	}
+	var more []uint32
+	i := 0
+	for _, l := range now.UnmergedLeaves {
+		if i < len(old.UnmergedLeaves) && old.UnmergedLeaves[i] == l {
+			i++
+		} else {
+			more = append(more, l)
+		}
+	}
+	return more, i == len(old.UnmergedLeaves)
+}
+
+// ApplyDelta returns the tree that a change stored by [Tree.AppendDelta] turns t
+// into. It reads the change from r, checks that it fits, and nothing more: what
+// is stored was verified before, and the caller compares the tree hash. The
+// error wraps [ErrDelta].
+func (t *Tree) ApplyDelta(r *wire.Reader) (*Tree, error) {
+	e := t.Edit()
+	top := int(r.Uint8())
+	if err := e.resize(top); err != nil {
+		return nil, err
+	}
+	outer := r.EnterVector()
+	for r.More() {
+		at, kind := NodeIndex(r.Uint32()), r.Uint8()
+		var leaf *wire.LeafNode
+		var parent *wire.ParentNode
+		var more []uint32
+		switch kind {
+		case changeBlank:
+		case changeLeaf:
+			leaf = new(wire.LeafNode)
+			leaf.DecodeFrom(r)
+		case changeParent:
+			parent = new(wire.ParentNode)
+			parent.DecodeFrom(r)
+		case changeUnmerged:
+			more = wire.ReadUint32Vector[uint32](r)
+		default:
+			r.Fail(wire.ErrValue)
+		}
+		if r.Err() != nil {
+			break
+		}
+		if err := e.change(at, kind, leaf, parent, more); err != nil {
+			return nil, err
+		}
+	}
+	r.LeaveVector(outer)
+	if err := r.Err(); err != nil {
+		return nil, fmt.Errorf("mls/tree: %w: %w", ErrDelta, err)
+	}
+	return e.Freeze(), nil
+}
+
+// resize gives the tree the width 2^top. A stored change grows a tree by what a
+// commit can add, so growing is bounded by the change's own size only through
+// the caller's check of integrity; the width is bounded by [MaxLeaves].
+func (e *Editor) resize(top int) error {
+	if top < 0 || 1<<top > MaxLeaves {
+		return fmt.Errorf("mls/tree: %w: width 2^%d", ErrDelta, top)
+	}
+	for e.top < top {
+		if err := e.extend(); err != nil {
+			return err
+		}
+	}
+	for e.top > top {
+		e.root = e.root.left
+		e.top--
+	}
+	return nil
+}
+
+// change sets the content of one node.
+func (e *Editor) change(at NodeIndex, kind uint8, leaf *wire.LeafNode, parent *wire.ParentNode, more []uint32) error {
+	level := at.Level()
+	if level > e.top || uint64(at) >= 2<<e.top-1 {
+		return fmt.Errorf("mls/tree: %w: node %d of a tree of %d leaves", ErrDelta, at, e.Width())
+	}
+	if isLeaf := kind == changeLeaf; kind != changeBlank && isLeaf != at.IsLeaf() {
+		return fmt.Errorf("mls/tree: %w: node %d cannot hold that content", ErrDelta, at)
+	}
+	first, _ := at.span()
+	way, err := e.way(first) // owns some nodes too many, which is harmless
+	if err != nil {
+		return err
+	}
+	n := way[e.top-level]
+	switch {
+	case kind != changeUnmerged:
+		n.leaf, n.parent = leaf, parent
+	case n.parent == nil:
+		return fmt.Errorf("mls/tree: %w: node %d is blank", ErrDelta, at)
+	default:
+		p := *n.parent
+		p.UnmergedLeaves = append(slices.Clone(p.UnmergedLeaves), more...)
+		slices.Sort(p.UnmergedLeaves)
+		n.parent = &p
+	}
+	n.ownParent = false
+	settle(way)
+	return nil
+}
