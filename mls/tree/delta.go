@@ -94,55 +94,64 @@ func added(old, now *wire.ParentNode) ([]uint32, bool) {
 	return more, i == len(old.UnmergedLeaves)
 }
 
+// stored is one change as it was read.
+type stored struct {
+	at     NodeIndex
+	kind   uint8
+	leaf   *wire.LeafNode
+	parent *wire.ParentNode
+	more   []uint32
+}
+
 // ApplyDelta returns the tree that a change stored by [Tree.AppendDelta] turns t
 // into. It reads the change from r, checks that it fits, and nothing more: what
 // is stored was verified before, and the caller compares the tree hash. The
 // error wraps [ErrDelta].
 func (t *Tree) ApplyDelta(r *wire.Reader) (*Tree, error) {
-	e := t.Edit()
 	top := int(r.Uint8())
-	if err := e.resize(top); err != nil {
-		return nil, err
-	}
+	var changes []stored
+	leaves := 0
 	outer := r.EnterVector()
 	for r.More() {
-		at, kind := NodeIndex(r.Uint32()), r.Uint8()
-		var leaf *wire.LeafNode
-		var parent *wire.ParentNode
-		var more []uint32
-		switch kind {
+		c := stored{at: NodeIndex(r.Uint32()), kind: r.Uint8()}
+		switch c.kind {
 		case changeBlank:
 		case changeLeaf:
-			leaf = new(wire.LeafNode)
-			leaf.DecodeFrom(r)
+			c.leaf = new(wire.LeafNode)
+			c.leaf.DecodeFrom(r)
+			leaves++
 		case changeParent:
-			parent = new(wire.ParentNode)
-			parent.DecodeFrom(r)
+			c.parent = new(wire.ParentNode)
+			c.parent.DecodeFrom(r)
 		case changeUnmerged:
-			more = wire.ReadUint32Vector[uint32](r)
+			c.more = wire.ReadUint32Vector[uint32](r)
 		default:
 			r.Fail(wire.ErrValue)
 		}
-		if r.Err() != nil {
-			break
-		}
-		if err := e.change(at, kind, leaf, parent, more); err != nil {
-			return nil, err
-		}
+		changes = append(changes, c)
 	}
 	r.LeaveVector(outer)
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("mls/tree: %w: %w", ErrDelta, err)
 	}
+	e := t.Edit()
+	if err := e.resize(top, leaves); err != nil {
+		return nil, err
+	}
+	for i := range changes {
+		if err := e.change(&changes[i]); err != nil {
+			return nil, err
+		}
+	}
 	return e.Freeze(), nil
 }
 
-// resize gives the tree the width 2^top. A stored change grows a tree by what a
-// commit can add, so growing is bounded by the change's own size only through
-// the caller's check of integrity; the width is bounded by [MaxLeaves].
-func (e *Editor) resize(top int) error {
-	if top < 0 || 1<<top > MaxLeaves {
-		return fmt.Errorf("mls/tree: %w: width 2^%d", ErrDelta, top)
+// resize gives the tree the width 2^top. New leaves go to the leftmost blank
+// places, so a tree never becomes wider than twice what its members and the new
+// leaves fill; that bounds memory by what is there to read.
+func (e *Editor) resize(top, leaves int) error {
+	if top > e.top && (top > 24 || 1<<top > 2*(int(e.Width())+leaves)) {
+		return fmt.Errorf("mls/tree: %w: %d leaves cannot widen %d to 2^%d", ErrDelta, leaves, e.Width(), top)
 	}
 	for e.top < top {
 		if err := e.extend(); err != nil {
@@ -157,12 +166,12 @@ func (e *Editor) resize(top int) error {
 }
 
 // change sets the content of one node.
-func (e *Editor) change(at NodeIndex, kind uint8, leaf *wire.LeafNode, parent *wire.ParentNode, more []uint32) error {
-	level := at.Level()
+func (e *Editor) change(c *stored) error {
+	at, level := c.at, c.at.Level()
 	if level > e.top || uint64(at) >= 2<<e.top-1 {
 		return fmt.Errorf("mls/tree: %w: node %d of a tree of %d leaves", ErrDelta, at, e.Width())
 	}
-	if isLeaf := kind == changeLeaf; kind != changeBlank && isLeaf != at.IsLeaf() {
+	if isLeaf := c.kind == changeLeaf; c.kind != changeBlank && isLeaf != at.IsLeaf() {
 		return fmt.Errorf("mls/tree: %w: node %d cannot hold that content", ErrDelta, at)
 	}
 	first, _ := at.span()
@@ -172,13 +181,13 @@ func (e *Editor) change(at NodeIndex, kind uint8, leaf *wire.LeafNode, parent *w
 	}
 	n := way[e.top-level]
 	switch {
-	case kind != changeUnmerged:
-		n.leaf, n.parent = leaf, parent
+	case c.kind != changeUnmerged:
+		n.leaf, n.parent = c.leaf, c.parent
 	case n.parent == nil:
 		return fmt.Errorf("mls/tree: %w: node %d is blank", ErrDelta, at)
 	default:
 		p := *n.parent
-		p.UnmergedLeaves = append(slices.Clone(p.UnmergedLeaves), more...)
+		p.UnmergedLeaves = append(slices.Clone(p.UnmergedLeaves), c.more...)
 		slices.Sort(p.UnmergedLeaves)
 		n.parent = &p
 	}

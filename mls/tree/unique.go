@@ -65,3 +65,28 @@ func (t *Tree) CheckUnique(k *NewKeys) (err error) {
 	})
 	return err
 }
+
+// CheckAbsent checks that encryption keys that are to come into the tree are
+// different from each other and stand at no node of it (Section 12.4.2), and
+// that a signature key is at no leaf other than except (Section 7.3).
+func (t *Tree) CheckAbsent(encryption []wire.HPKEPublicKey, signature wire.SignaturePublicKey, except LeafIndex) (err error) {
+	fresh := make(map[string]struct{}, len(encryption))
+	for _, key := range encryption {
+		if _, twice := fresh[string(key)]; twice {
+			return fmt.Errorf("mls/tree: %w: two new encryption_keys are the same", ErrDuplicateKey)
+		}
+		fresh[string(key)] = struct{}{}
+	}
+	walk(t.root, t.Root(), func(n *node, at NodeIndex) bool {
+		if err != nil || n.blank() {
+			return err == nil && n.filled
+		}
+		if _, there := fresh[string(n.key())]; there {
+			err = atNode(at, fmt.Errorf("%w: encryption_key", ErrDuplicateKey))
+		} else if n.leaf != nil && at.Leaf() != except && string(n.leaf.SignatureKey) == string(signature) {
+			err = atNode(at, fmt.Errorf("%w: signature_key", ErrDuplicateKey))
+		}
+		return err == nil
+	})
+	return err
+}
