@@ -1,0 +1,227 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// answers is a transport that gives canned answers in order and keeps what was asked.
+type answers struct {
+	t     *testing.T
+	queue []func(Request) (Response, error)
+	asked []Request
+	sent  [][]byte
+}
+
+func (a *answers) Do(_ context.Context, r Request) (Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	a.asked, a.sent = append(a.asked, r), append(a.sent, body)
+	if len(a.queue) == 0 {
+		a.t.Fatalf("unexpected request %s %s", r.Method, r.URL)
+	}
+	next := a.queue[0]
+	a.queue = a.queue[1:]
+	return next(r)
+}
+
+func (a *answers) Dial(context.Context, string) (Socket, error) { return nil, io.EOF }
+
+func give(status int, media string, body []byte) func(Request) (Response, error) {
+	return func(Request) (Response, error) {
+		header := func(name string) string {
+			if name == "Content-Type" {
+				return media
+			}
+			return ""
+		}
+		return Response{Status: status, Header: header, Body: io.NopCloser(bytes.NewReader(body))}, nil
+	}
+}
+
+func giveJSON(v any) func(Request) (Response, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return give(200, "application/json", b)
+}
+
+func refuse(e *delivery.Error) func(Request) (Response, error) {
+	b, err := json.Marshal(e.Problem())
+	if err != nil {
+		panic(err)
+	}
+	return give(e.Code.Status(), delivery.ProblemType, b)
+}
+
+func lost(Request) (Response, error) { return Response{}, io.ErrUnexpectedEOF }
+
+type account struct{ copied bool }
+
+func (*account) Device() identity.DeviceID { return identity.DeviceID{7} }
+func (*account) SignLogin(identity.Home, []byte) ([]byte, error) {
+	return make([]byte, 64), nil
+}
+func (*account) CopyCounter(context.Context) (have, want [16]byte, err error) {
+	return have, [16]byte{1}, nil
+}
+func (a *account) LoggedIn(_ context.Context, _ [16]byte, copied bool) error {
+	a.copied = copied
+	return nil
+}
+
+func newClient(t *testing.T, queue ...func(Request) (Response, error)) (*Client, *answers) {
+	a := &answers{t: t, queue: queue}
+	c := New(Config{Base: "https://home.example/", Transport: a, Account: &account{}, Sleep: func(context.Context, time.Duration) error { return nil }})
+	return c, a
+}
+
+var (
+	challenge = giveJSON(delivery.ChallengeResponse{Challenge: make([]byte, 32)})
+	login     = giveJSON(delivery.SessionResponse{Token: "first"})
+	again     = giveJSON(delivery.SessionResponse{Token: "second"})
+	accepted  = giveJSON(delivery.Accepted{Seq: 5, Epoch: 2, AcceptedMS: 1})
+	room      = delivery.RoomID{1, 2, 3, 4, 5, 6, 0x80, 0, 0x80}
+	entry     = delivery.AppendRequest{Entry: []byte("ciphertext")}
+)
+
+// An append whose answers were lost goes out again with the very same bytes.
+func TestAppendRepeatsTheSameBytes(t *testing.T) {
+	c, a := newClient(t, challenge, login, lost, refuse(delivery.Refuse(delivery.CodeRetry, "busy")), accepted)
+	got, err := c.Append(t.Context(), room, entry)
+	if err != nil || got.Seq != 5 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i := 3; i < 5; i++ {
+		if !bytes.Equal(a.sent[i], a.sent[2]) {
+			t.Errorf("try %d sent other bytes", i-1)
+		}
+	}
+}
+
+func TestDefinitiveRefusalIsNotRepeated(t *testing.T) {
+	home := identity.Home{9, 9, 9}
+	for _, want := range []*delivery.Error{
+		{Code: delivery.CodeStaleEpoch, Detail: "d", Epoch: 7}, {Code: delivery.CodeCommitFirst, Detail: "d", Epoch: 7},
+		{Code: delivery.CodeGoElsewhere, Detail: "d", Home: &home}, {Code: delivery.CodeRefused, Detail: "d"},
+		{Code: delivery.CodeHealing, Detail: "d"}, {Code: delivery.CodeFull, Detail: "d"},
+	} {
+		c, a := newClient(t, challenge, login, refuse(want))
+		_, err := c.Append(t.Context(), room, entry)
+		var got *delivery.Error
+		if !errors.As(err, &got) || got.Code != want.Code || got.Epoch != want.Epoch || len(a.asked) != 3 {
+			t.Errorf("%s: %v after %d requests", want.Code, err, len(a.asked))
+		}
+	}
+}
+
+func TestEndedSessionLogsInOnceMore(t *testing.T) {
+	ended := refuse(delivery.Refuse(delivery.CodeLogIn, "ended"))
+	c, a := newClient(t, challenge, login, ended, challenge, again, accepted)
+	if _, err := c.Append(t.Context(), room, entry); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.asked[5].Header["Authorization"]; got != "Bearer second" {
+		t.Errorf("the last request carries %q", got)
+	}
+	c, _ = newClient(t, challenge, login, ended, challenge, again, ended)
+	if _, err := c.Append(t.Context(), room, entry); delivery.CodeOf(err) != delivery.CodeLogIn {
+		t.Errorf("a session refused twice: %v", err)
+	}
+}
+
+// What a proxy or a wrong address answers is not taken for the protocol.
+func TestGarbageIsNamed(t *testing.T) {
+	for name, answer := range map[string]func(Request) (Response, error){
+		"a page": give(200, "text/html", []byte("<html>")), "a page not found": give(404, "text/html", nil),
+		"a redirect": give(302, "text/html", nil), "no seq": giveJSON(struct{}{}),
+	} {
+		c, _ := newClient(t, challenge, login, answer)
+		if _, err := c.Append(t.Context(), room, entry); !errors.Is(err, ErrGarbage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c, _ := newClient(t, lost, lost, lost, lost)
+	if _, err := c.Append(t.Context(), room, entry); !errors.Is(err, ErrOffline) {
+		t.Errorf("no answer: %v", err)
+	}
+}
+
+func TestLogWithAGapIsGarbage(t *testing.T) {
+	page := func(seqs ...uint64) func(Request) (Response, error) {
+		p := delivery.LogPage{Head: 9, First: 1}
+		for _, s := range seqs {
+			kind := delivery.KindApplication
+			if s >= delivery.IncarnationJump {
+				kind = delivery.KindIncarnation
+			}
+			p.Entries = append(p.Entries, delivery.Entry{Seq: s, Kind: kind})
+		}
+		return give(200, delivery.BinaryType, p.AppendTo(nil))
+	}
+	for _, seqs := range [][]uint64{{1, 3}, {2, 1}, {1, 1}} {
+		c, _ := newClient(t, challenge, login, page(seqs...))
+		if _, err := c.Log(t.Context(), room, 0, 0); !errors.Is(err, ErrGarbage) {
+			t.Errorf("%v: %v", seqs, err)
+		}
+	}
+	c, _ := newClient(t, challenge, login, page(1, 2, 2+delivery.IncarnationJump))
+	if _, err := c.Log(t.Context(), room, 0, 0); err != nil {
+		t.Errorf("an incarnation's jump: %v", err)
+	}
+}
+
+// A demand for work is answered once, over the entry, and not beyond reason.
+func TestDemandForWorkIsAnsweredOnce(t *testing.T) {
+	work := &delivery.Error{Code: delivery.CodeSolveWork, Detail: "d", Work: &delivery.Work{Seed: []byte("seed"), Bits: 10}}
+	c, a := newClient(t, challenge, login, refuse(work), accepted)
+	if _, err := c.Append(t.Context(), room, entry); err != nil {
+		t.Fatal(err)
+	}
+	var nonce []byte
+	for i := 0; i+1 < len(a.asked[3].Header[delivery.HeaderWork]); i += 2 {
+		var b byte
+		for _, h := range a.asked[3].Header[delivery.HeaderWork][i : i+2] {
+			b = b<<4 | byte(bytes.IndexByte([]byte("0123456789abcdef"), byte(h)))
+		}
+		nonce = append(nonce, b)
+	}
+	if bits := delivery.WorkBits([]byte("seed"), identity.DeviceID{7}, sha256.Sum256(entry.Entry), nonce); bits < 10 {
+		t.Errorf("the answer is worth %d bits", bits)
+	}
+	c, _ = newClient(t, challenge, login, refuse(work), refuse(work))
+	if _, err := c.Append(t.Context(), room, entry); delivery.CodeOf(err) != delivery.CodeSolveWork {
+		t.Errorf("a second demand: %v", err)
+	}
+	work.Work.Bits = 40
+	c, _ = newClient(t, challenge, login, refuse(work))
+	if _, err := c.Append(t.Context(), room, entry); delivery.CodeOf(err) != delivery.CodeSlowDown {
+		t.Errorf("40 bits: %v", err)
+	}
+}
+
+// Values from people cannot reach another route or parameter.
+func TestPathAndQueryAreEscaped(t *testing.T) {
+	c, a := newClient(t, challenge, login, giveJSON(delivery.ProfilesResponse{}))
+	if _, err := c.SearchPeople(t.Context(), "a&username=b/../\x00é"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := a.asked[2].URL, "https://home.example/v1/people?prefix=a%26username%3Db%2F..%2F%00%C3%A9"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -1,0 +1,120 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+
+	"crypto/sha256"
+)
+
+// Enrol makes a device known to the service. The same credential again changes
+// nothing.
+func (c *Client) Enrol(ctx context.Context, credential []byte) error {
+	return c.json(ctx, call{route: delivery.RouteEnrol, open: true}, delivery.EnrolRequest{Credential: credential}, nil)
+}
+
+// Login opens a session now, whether or not one is held.
+func (c *Client) Login(ctx context.Context) error {
+	c.dropToken()
+	_, err := c.session(ctx)
+	return err
+}
+
+// Logout ends the session that is held, if any.
+func (c *Client) Logout(ctx context.Context) error {
+	c.mu.Lock()
+	held := c.token != ""
+	c.mu.Unlock()
+	if !held {
+		return nil
+	}
+	err := c.json(ctx, call{route: delivery.RouteLogout, once: true}, nil, nil)
+	c.dropToken()
+	return err
+}
+
+func (c *Client) dropToken() {
+	c.mu.Lock()
+	c.token = ""
+	c.mu.Unlock()
+}
+
+func (c *Client) held() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.token
+}
+
+// session gives the bearer token, logging in when there is none.
+func (c *Client) session(ctx context.Context) (string, error) {
+	if t := c.held(); t != "" {
+		return t, nil
+	}
+	if c.Account == nil {
+		return "", delivery.Refuse(delivery.CodeLogIn, "this client has no account to log in with")
+	}
+	c.login.Lock()
+	defer c.login.Unlock()
+	if t := c.held(); t != "" {
+		return t, nil // somebody else has just logged in
+	}
+	device := c.Account.Device()
+	var challenge delivery.ChallengeResponse
+	if err := c.json(ctx, call{route: delivery.RouteChallenge, open: true}, delivery.ChallengeRequest{Device: device}, &challenge); err != nil {
+		return "", err
+	}
+	signature, err := c.Account.SignLogin(challenge.Home, challenge.Challenge)
+	if err != nil {
+		return "", fmt.Errorf("delivery/client: sign the login: %w", err)
+	}
+	have, want, err := c.Account.CopyCounter(ctx)
+	if err != nil {
+		return "", fmt.Errorf("delivery/client: copy counter: %w", err)
+	}
+	var s delivery.SessionResponse
+	req := delivery.SessionRequest{Device: device, Challenge: challenge.Challenge, Signature: signature, Have: have[:], Want: want[:]}
+	// once: a challenge is answered once; the next try asks for another.
+	if err := c.json(ctx, call{route: delivery.RouteLogin, open: true, once: true}, req, &s); err != nil {
+		return "", err
+	}
+	if s.Token == "" {
+		return "", fmt.Errorf("%w: a session without a token", ErrGarbage)
+	}
+	if err := c.Account.LoggedIn(ctx, want, s.Copied); err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.token = s.Token
+	c.mu.Unlock()
+	return s.Token, nil
+}
+
+// maxWorkBits bounds what a client is ready to solve: 2²⁴ hashes are seconds.
+const maxWorkBits = 24
+
+// solve answers a demand for work over the entry of a body, or over the body
+// itself when it is no append.
+func solve(ctx context.Context, w delivery.Work, device identity.DeviceID, body []byte) ([]byte, error) {
+	if w.Bits > maxWorkBits || len(w.Seed) > 64 {
+		return nil, delivery.Refuse(delivery.CodeSlowDown, fmt.Sprintf("the service demands %d bits of work, more than this client gives", w.Bits))
+	}
+	entry := body
+	if a, err := delivery.ParseAppend(body); err == nil {
+		entry = a.Entry
+	}
+	hash := sha256.Sum256(entry)
+	nonce := make([]byte, 8)
+	for n := uint64(0); ; n++ {
+		if n&0xffff == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOffline, ctx.Err())
+		}
+		binary.BigEndian.PutUint64(nonce, n)
+		if delivery.WorkBits(w.Seed, device, hash, nonce) >= w.Bits {
+			return nonce, nil
+		}
+	}
+}
