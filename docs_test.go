@@ -78,6 +78,49 @@ func TestDocumentsNameMakeTargetsThatExist(t *testing.T) {
 	}
 }
 
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	known := testNames(t)
+	for doc, text := range documents(t) {
+		for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
+			name, _, _ := strings.Cut(m[1], "/")
+			if testName.MatchString(name) && !known[name] {
+				t.Errorf("%s names %s, which does not exist", doc, name)
+			}
+		}
+	}
+}
+
+var (
+	testName     = regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z]\w*$`)
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)[A-Z]\w*)\(`)
+)
+
+// testNames are the test, fuzz, benchmark and example functions of the module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skipFolder(path, d)
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testFunction.FindAllSubmatch(text, -1) {
+			out[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // reference is a path that a document names: a link is relative to the
 // document, a code span to the root of the repository.
 type reference struct {
