@@ -8,6 +8,7 @@ package main
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -26,15 +27,16 @@ import (
 func main() {
 	// A fmt.State never fails.
 	errcheck.DefaultExcludedSymbols = append(errcheck.DefaultExcludedSymbols,
-		"fmt.Fprint(fmt.State)", "fmt.Fprintf(fmt.State)", "io.WriteString(fmt.State)")
+		"fmt.Fprint(fmt.State)", "fmt.Fprintf(fmt.State)", "fmt.Fprintln(fmt.State)", "io.WriteString(fmt.State)",
+		"(fmt.State).Write")
 	unitchecker.Main(
 		productOnly(errcheck.Analyzer, "Close"),
 		productOnly(wrapping()),
-		nilerr.Analyzer,
+		productOnly(nilerr.Analyzer),
 		productOnly(bodyclose.Analyzer),
 		rowserr.NewAnalyzer("github.com/jackc/pgx/v5"),
 		analyzer.NewClosedAnalyzer(),
-		containedctx.Analyzer,
+		productOnly(containedctx.Analyzer),
 		productOnly(noctx.Analyzer),
 	)
 }
@@ -48,15 +50,16 @@ func wrapping() *analysis.Analyzer {
 	return a
 }
 
-// productOnly leaves out findings in tests, where a failure shows by itself,
-// and those on lines whose source has one of the words after a defer.
+// productOnly leaves out findings in tests and in packages of test support (they
+// import testing), where a failure shows by itself, and those on lines whose source has one of the words after a defer.
 func productOnly(a *analysis.Analyzer, deferred ...string) *analysis.Analyzer {
 	wrapped := *a
 	wrapped.Run = func(pass *analysis.Pass) (any, error) {
+		support := slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == "testing" })
 		inner := *pass
 		inner.Report = func(d analysis.Diagnostic) {
 			at := pass.Fset.Position(d.Pos)
-			if strings.HasSuffix(at.Filename, "_test.go") || isDeferred(pass, at, deferred) {
+			if support || strings.HasSuffix(at.Filename, "_test.go") || isDeferred(pass, at, deferred) {
 				return
 			}
 			pass.Report(d)
