@@ -1,0 +1,263 @@
+package mls
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/askucher/compax-core/mls/follower"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// CommitParams says what a commit does. The zero value of everything but Random
+// and Now commits all held proposals that may be committed together, with a
+// path.
+type CommitParams struct {
+	// Random gives the new keys.
+	Random io.Reader
+	// Now is the time for lifetimes and for the age of past epochs.
+	Now time.Time
+	// Proposals are made by the commit itself, after the held ones.
+	Proposals []wire.Proposal
+	// Skip names held proposals that are not to be committed.
+	Skip []wire.ProposalRef
+	// OmitPath leaves the path out where the proposals allow it (RFC 9420
+	// Section 12.4): cheaper, but without new keys for the committer.
+	OmitPath bool
+	// Leaf changes the committer's leaf; it counts only with a path.
+	Leaf LeafChange
+	// Private sends the commit as PrivateMessage; PadTo is as in SealParams.
+	Private bool
+	PadTo   int
+	// AuthenticatedData is bound to the commit.
+	AuthenticatedData []byte
+	// TreeInWelcome puts the ratchet tree into the Welcome's GroupInfo. Without
+	// it joiners get the tree elsewhere.
+	TreeInWelcome bool
+	// GroupInfoExtensions are added to the GroupInfo of the new epoch.
+	GroupInfoExtensions wire.Extensions
+}
+
+// Commit is a commit that is ready to be sent. Nothing has changed yet: process
+// Message, or call Apply, once the delivery service has accepted it; drop
+// everything when another commit won.
+type Commit struct {
+	// Message is the MLSMessage of the commit.
+	Message []byte
+	// Welcome is the MLSMessage for those whom the commit adds, nil when there
+	// are none.
+	Welcome []byte
+	// GroupInfo is the MLSMessage of the new epoch's GroupInfo, with the
+	// external_pub extension and without the tree.
+	GroupInfo []byte
+	// Staged tells what the commit changes. Its Step is empty: Apply gives it.
+	Staged *StagedCommit
+
+	own  *ownCommit
+	keep Step
+}
+
+// Keep gives the step that remembers the commit in the group's own epoch, so
+// that [Group.Process] recognises it when it comes back, also after a restart.
+// Take it before the message leaves the device. A commit sent as PrivateMessage
+// uses a key of the handshake ratchet: then Keep must be taken.
+func (c *Commit) Keep() *Step { return &c.keep }
+
+// Apply gives the staged result of the commit for a group as it is now: the
+// value that made the commit, or a later one of the same epoch, for example with
+// messages opened since. It is what [Group.Process] gives for Message after
+// Keep. For the commit of an external join g is nil.
+func (c *Commit) Apply(g *Group, now time.Time) (*StagedCommit, error) {
+	if c.own.born != nil {
+		staged := *c.own.staged
+		staged.Step = c.own.born.born()
+		return &staged, nil
+	}
+	if g == nil || g.Epoch()+1 != c.Staged.Epoch || string(g.GroupID()) != string(c.own.content.Content.GroupID) {
+		return nil, fmt.Errorf("%w: the commit is of another epoch than the group", ErrParams)
+	}
+	return g.processOwn(c.own, ProcessParams{Now: now})
+}
+
+// Commit makes a commit that starts the next epoch (RFC 9420 Section 12.4.1),
+// with the Welcome for whom it adds and the GroupInfo of the new epoch. Errors
+// wrap those of package follower when the proposals are not allowed together.
+func (g *Group) Commit(p CommitParams) (*Commit, error) {
+	if err := g.canSend(); err != nil {
+		return nil, err
+	}
+	list, err := g.proposalList(p)
+	if err != nil {
+		return nil, err
+	}
+	return g.commit(commitPlan{
+		CommitParams: p,
+		sender:       wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: uint32(g.leaf)},
+		list:         list,
+		init:         g.keys.init,
+		leaf:         g.public.Leaf(g.leaf),
+	})
+}
+
+// commitPlan is a commit of a member or of somebody who joins by it.
+type commitPlan struct {
+	CommitParams
+	sender wire.Sender
+	list   []wire.ProposalOrRef
+	init   Secret // init_secret to start from
+	leaf   *wire.LeafNode
+	// succession says that the commit sets up a group that follows another one;
+	// psks then knows the other group's resumption_psk.
+	succession bool
+	psks       func(wire.PreSharedKeyID) (Secret, bool)
+}
+
+func (g *Group) commit(p commitPlan) (*Commit, error) {
+	options := g.config.options(p.Now)
+	options.Succession = p.succession
+	draft, err := g.public.Draft(p.sender, p.list, options)
+	if err != nil {
+		return nil, err
+	}
+	var path *newPath
+	after, signer := draft.Tree, g.signer
+	commitSecret := zeroSecret(g.cs)
+	if draft.PathRequired || !p.OmitPath {
+		leaf, s := p.Leaf.apply(p.leaf, g.signer)
+		signer = s
+		if path, err = buildPath(g.cs, p.Random, draft.Tree.Edit(), draft.Committer, leaf, signer, g.GroupID()); err != nil {
+			return nil, err
+		}
+		defer path.secrets.wipe()
+		after = path.tree
+		if err := path.encrypt(g.cs, p.Random, draft.Committer, draft.Added, draft.ProvisionalContext(after.Hash())); err != nil {
+			return nil, err
+		}
+		commitSecret = path.secrets.commit.clone()
+	}
+	defer commitSecret.Wipe()
+	content := wire.FramedContent{
+		GroupID: g.GroupID(), Epoch: g.Epoch(), Sender: p.sender,
+		AuthenticatedData: p.AuthenticatedData,
+		ContentType:       wire.ContentTypeCommit,
+		Commit:            &wire.Commit{Proposals: p.list},
+	}
+	if path != nil {
+		content.Commit.Path = path.update
+	}
+	format := wire.WireFormatPublicMessage
+	if p.Private {
+		format = wire.WireFormatPrivateMessage
+	}
+	committerKey := g.signer
+	if p.sender.SenderType == wire.SenderTypeNewMemberCommit {
+		committerKey = signer
+	}
+	ac, err := g.signAs(committerKey, format, content)
+	if err != nil {
+		return nil, err
+	}
+	staged, err := draft.Finish(ac, after)
+	if err != nil {
+		return nil, err
+	}
+	psks, err := g.pskInputs(draft.PSKs, p.psks)
+	if err != nil {
+		return nil, err
+	}
+	start, err := startEpoch(g.cs, p.init, commitSecret, psks, staged.EncodedContext(), staged.ConfirmedTranscriptHash())
+	if err != nil {
+		return nil, err
+	}
+	defer start.wipe()
+	ac.Auth.ConfirmationTag = start.tag
+	next := nextEpoch{
+		public: staged.Next(start.tag), leaf: draft.Committer, signer: signer,
+		keys: start.keys, reinit: draft.ReInit, now: p.Now,
+	}
+	if path != nil {
+		next.private, next.dropped = path.keysOf(g.private, draft.Committer)
+	} else {
+		next.private, next.dropped = g.private.within(after)
+	}
+	info, err := groupInfo(g.cs, signer, next.public, draft.Committer, start.keys.external, p.GroupInfoExtensions)
+	if err != nil {
+		return nil, err
+	}
+	c := &Commit{GroupInfo: wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatGroupInfo, GroupInfo: info})}
+	if len(draft.Added) > 0 {
+		if c.Welcome, err = g.welcome(p.CommitParams, draft, path, start, psks, info, signer); err != nil {
+			return nil, err
+		}
+	}
+	c.own = &ownCommit{content: ac, staged: newStagedCommit(g, staged, ac)}
+	c.own.staged.Own = true
+	c.Staged = c.own.staged
+	if path != nil {
+		c.own.path = path.own
+	}
+	if g.outside {
+		next.private, _ = path.keysOf(nil, draft.Committer)
+		c.own.born = newGroup(g.config, g.cs, next.public, draft.Committer, signer, start.keys, next.private)
+		c.Message = g.publicMessage(ac)
+		return c, nil
+	}
+	c.own.next = &next
+	if err := g.protectCommit(c, ac, p.CommitParams); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// welcome makes the Welcome for the clients that a commit adds.
+func (g *Group) welcome(p CommitParams, draft *follower.Draft, path *newPath, start *epochStart, psks []pskInput, info *wire.GroupInfo, signer *suite.SignatureKey) ([]byte, error) {
+	if p.TreeInWelcome {
+		with := *info
+		after := draft.Tree
+		if path != nil {
+			after = path.tree
+		}
+		nodes := after.RatchetTree()
+		with.Extensions = append(with.Extensions[:len(with.Extensions):len(with.Extensions)],
+			wire.NewExtension(wire.ExtensionTypeRatchetTree, &nodes))
+		if err := signGroupInfo(signer, &with); err != nil {
+			return nil, err
+		}
+		info = &with
+	}
+	var joiners []joiner
+	packages := draft.AddedKeyPackages()
+	for i, leaf := range draft.Added {
+		joiners = append(joiners, joiner{leaf: leaf, keyPackage: packages[i]})
+	}
+	ids := make([]wire.PreSharedKeyID, len(psks))
+	for i, in := range psks {
+		ids[i] = in.id
+	}
+	w, err := newWelcome(g.cs, p.Random, joiners, draft.Committer, path, start.joiner, start.member, ids, info)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatWelcome, Welcome: w}), nil
+}
+
+// protectCommit encodes the commit and makes the step that remembers it.
+func (g *Group) protectCommit(c *Commit, ac *wire.AuthenticatedContent, p CommitParams) error {
+	next := *g
+	c.keep = Step{Next: &next}
+	if p.Private {
+		message, step, _, err := g.sealPrivate(p.Random, ac, p.PadTo)
+		if err != nil {
+			return err
+		}
+		c.Message, c.keep = message, step
+	} else {
+		c.Message = g.publicMessage(ac)
+	}
+	hash := sha256.Sum256(c.Message)
+	c.keep.Next.own = withEntry(g.own, hash, c.own)
+	c.keep.Delta.put(ownKey(hash), c.own.append(nil))
+	return nil
+}

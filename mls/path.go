@@ -1,0 +1,251 @@
+package mls
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/askucher/compax-core/mls/hpke"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/tree"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// privateKeys are the private keys that a member holds of nodes of the ratchet
+// tree: its leaf's and those of ancestors (RFC 9420 Section 4). A map that a
+// group holds is never changed.
+type privateKeys map[tree.NodeIndex]*hpke.PrivateKey
+
+// within gives the keys that are still of use in a tree, and the others.
+func (k privateKeys) within(t *tree.Tree) (kept privateKeys, dropped []wiper) {
+	kept = make(privateKeys, len(k)+2)
+	for node, key := range k {
+		if string(key.Public()) == string(t.PublicKey(node)) {
+			kept[node] = key
+			continue
+		}
+		dropped = append(dropped, key)
+	}
+	return kept, dropped
+}
+
+// nodeKey derives the key pair of a parent node from its path secret (RFC 9420
+// Section 7.4).
+func nodeKey(cs *suite.Suite, pathSecret Secret) (*hpke.PrivateKey, error) {
+	seed := Secret(cs.DeriveSecret(pathSecret, "node"))
+	defer seed.Wipe()
+	key, err := hpke.DeriveKeyPair(cs, seed)
+	if err != nil {
+		return nil, fmt.Errorf("mls: deriving a node's key pair: %w", err)
+	}
+	return key, nil
+}
+
+// pathSecrets are path secrets in the order of a filtered direct path, each with
+// its key pair, and the commit_secret that follows the last one.
+type pathSecrets struct {
+	secrets []Secret
+	keys    []*hpke.PrivateKey
+	commit  Secret
+}
+
+// derivePath derives n path secrets, the first of which is first.
+func derivePath(cs *suite.Suite, first Secret, n int) (*pathSecrets, error) {
+	p := &pathSecrets{}
+	secret := first.clone()
+	for range n {
+		key, err := nodeKey(cs, secret)
+		if err != nil {
+			return nil, err
+		}
+		p.secrets = append(p.secrets, secret)
+		p.keys = append(p.keys, key)
+		secret = cs.DeriveSecret(secret, "path")
+	}
+	if n == 0 {
+		// Nobody else computes the commit_secret of a tree without other members.
+		p.commit = cs.DeriveSecret(secret, "path")
+		secret.Wipe()
+		return p, nil
+	}
+	p.commit = secret
+	return p, nil
+}
+
+// wipe wipes the secrets. The key pairs live on in a group.
+func (p *pathSecrets) wipe() {
+	for _, s := range p.secrets {
+		s.Wipe()
+	}
+	p.commit.Wipe()
+}
+
+// ownPath is what a committer chose for its path: enough to process its own
+// commit.
+type ownPath struct {
+	leaf  *hpke.PrivateKey
+	first Secret // path_secret[0]
+}
+
+// excluding gives a filter for the leaves that a commit adds: they get their
+// path secret by Welcome (RFC 9420 Section 7.5).
+func excluding(added []tree.LeafIndex) func(tree.LeafIndex) bool {
+	if len(added) == 0 {
+		return nil
+	}
+	set := make(map[tree.LeafIndex]struct{}, len(added))
+	for _, l := range added {
+		set[l] = struct{}{}
+	}
+	return func(l tree.LeafIndex) bool { _, is := set[l]; return is }
+}
+
+// copathChild is the child of a node on the direct path of l that is not on the
+// way to l.
+func copathChild(n tree.NodeIndex, l tree.LeafIndex) tree.NodeIndex {
+	if left := n.Left(); !left.Contains(l) {
+		return left
+	}
+	return n.Right()
+}
+
+// newPath is an UpdatePath in the making (RFC 9420 Section 7.5).
+type newPath struct {
+	update  *wire.UpdatePath
+	tree    *tree.Tree // with the path
+	nodes   []tree.NodeIndex
+	secrets *pathSecrets
+	own     ownPath
+}
+
+// buildPath gives the committer at leaf l new keys on its filtered direct path,
+// in a tree to which the proposals were applied, and signs its new leaf. The
+// path secrets are still to be encrypted.
+func buildPath(cs *suite.Suite, random io.Reader, edit *tree.Editor, l tree.LeafIndex, leaf wire.LeafNode, signer *suite.SignatureKey, groupID []byte) (*newPath, error) {
+	leafKey, err := newKeyPair(cs, random)
+	if err != nil {
+		return nil, err
+	}
+	first, err := randomSecret(cs, random)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := edit.FilteredDirectPath(l)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := derivePath(cs, first, len(nodes))
+	if err != nil {
+		return nil, err
+	}
+	public := make([]wire.HPKEPublicKey, len(nodes))
+	path := &wire.UpdatePath{Nodes: make([]wire.UpdatePathNode, len(nodes))}
+	for i, key := range secrets.keys {
+		public[i] = key.Public()
+		path.Nodes[i].EncryptionKey = key.Public()
+	}
+	leaf.LeafNodeSource = wire.LeafNodeSourceCommit
+	leaf.Lifetime = wire.Lifetime{}
+	leaf.EncryptionKey = leafKey.Public()
+	if leaf.ParentHash, err = edit.SetPath(l, public); err != nil {
+		return nil, err
+	}
+	if err := signLeaf(signer, &leaf, groupID, uint32(l)); err != nil {
+		return nil, err
+	}
+	path.LeafNode = leaf
+	if err := edit.SetLeaf(l, &leaf); err != nil {
+		return nil, err
+	}
+	return &newPath{
+		update: path, tree: edit.Freeze(), nodes: nodes, secrets: secrets,
+		own: ownPath{leaf: leafKey, first: first},
+	}, nil
+}
+
+// encrypt encrypts each path secret to the resolution of the copath (RFC 9420
+// Section 7.6). provisional is the encoded provisional GroupContext.
+func (p *newPath) encrypt(cs *suite.Suite, random io.Reader, l tree.LeafIndex, added []tree.LeafIndex, provisional []byte) error {
+	skip := excluding(added)
+	var all []hpke.Plaintext
+	counts := make([]int, len(p.nodes))
+	for i, node := range p.nodes {
+		to := p.tree.Resolution(copathChild(node, l), skip)
+		counts[i] = len(to)
+		for _, n := range to {
+			all = append(all, hpke.Plaintext{PublicKey: p.tree.PublicKey(n), Data: p.secrets.secrets[i]})
+		}
+	}
+	ciphertexts, err := hpke.EncryptAllWithLabel(cs, random, "UpdatePathNode", provisional, all)
+	if err != nil {
+		return fmt.Errorf("mls: encrypting path secrets: %w", err)
+	}
+	for i, n := range counts {
+		p.update.Nodes[i].EncryptedPathSecret = ciphertexts[:n:n]
+		ciphertexts = ciphertexts[n:]
+	}
+	return nil
+}
+
+// keysOf adds the committer's own new keys to what it holds.
+func (p *newPath) keysOf(held privateKeys, l tree.LeafIndex) (privateKeys, []wiper) {
+	keys, dropped := held.within(p.tree)
+	keys[l.Node()] = p.own.leaf
+	for i, node := range p.nodes {
+		keys[node] = p.secrets.keys[i]
+	}
+	return keys, dropped
+}
+
+// receivePath decrypts the path secret that a commit has for a member and
+// derives the ones above it (RFC 9420 Section 7.5). merged is the tree with the
+// path; held are the keys that the member held in the tree before the path.
+func receivePath(cs *suite.Suite, merged *tree.Tree, path *wire.UpdatePath, committer, own tree.LeafIndex, added []tree.LeafIndex, held privateKeys, provisional []byte) (nodes []tree.NodeIndex, secrets *pathSecrets, err error) {
+	nodes, err = merged.FilteredDirectPath(committer)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(nodes) != len(path.Nodes) {
+		return nil, nil, fmt.Errorf("%w: %d nodes, the filtered direct path has %d", ErrPath, len(path.Nodes), len(nodes))
+	}
+	skip := excluding(added)
+	for i, node := range nodes {
+		if !node.Contains(own) {
+			continue
+		}
+		secret, err := decryptPathSecret(&path.Nodes[i], merged.Resolution(copathChild(node, committer), skip), held, provisional)
+		if err != nil {
+			return nil, nil, err
+		}
+		secrets, err := derivePath(cs, secret, len(nodes)-i)
+		secret.Wipe()
+		if err != nil {
+			return nil, nil, err
+		}
+		for j, key := range secrets.keys {
+			if string(key.Public()) != string(merged.PublicKey(nodes[i+j])) {
+				secrets.wipe()
+				return nil, nil, fmt.Errorf("%w: the path secret of node %d gives another public key", ErrPath, nodes[i+j])
+			}
+		}
+		return nodes[i:], secrets, nil
+	}
+	return nil, nil, fmt.Errorf("%w: no node of the path is above this member", ErrPath)
+}
+
+func decryptPathSecret(node *wire.UpdatePathNode, resolution []tree.NodeIndex, held privateKeys, provisional []byte) (Secret, error) {
+	if len(node.EncryptedPathSecret) != len(resolution) {
+		return nil, fmt.Errorf("%w: %d ciphertexts for a resolution of %d nodes", ErrPath, len(node.EncryptedPathSecret), len(resolution))
+	}
+	for i, n := range resolution {
+		key, ok := held[n]
+		if !ok {
+			continue
+		}
+		secret, err := key.DecryptWithLabel("UpdatePathNode", provisional, &node.EncryptedPathSecret[i])
+		if err != nil {
+			return nil, fmt.Errorf("%w: the path secret for node %d does not open", ErrPath, n)
+		}
+		return secret, nil
+	}
+	return nil, fmt.Errorf("%w: no ciphertext for a key of this member", ErrPath)
+}

@@ -1,0 +1,96 @@
+package mls
+
+import (
+	"fmt"
+
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// ResumptionPSK gives the resumption_psk of the current epoch or of a past one
+// that is still kept (RFC 9420 Section 8.6), for a [PSKStore] that serves other
+// groups. The caller wipes its copy.
+func (g *Group) ResumptionPSK(epoch uint64) (Secret, error) {
+	if epoch == g.Epoch() && g.status != statusRemoved {
+		return g.keys.resumption.clone(), nil
+	}
+	for _, r := range g.resumption {
+		if r.epoch == epoch {
+			return r.secret.clone(), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: resumption PSK of epoch %d", ErrMissingPSK, epoch)
+}
+
+// psk finds the pre-shared key with an id: resumption keys of the group from
+// itself, everything else from the configured store.
+func (g *Group) psk(id wire.PreSharedKeyID) (Secret, error) {
+	if id.PSKType == wire.PSKTypeResumption && string(id.PSKGroupID) == string(g.GroupID()) && !g.outside {
+		return g.ResumptionPSK(id.PSKEpoch)
+	}
+	return g.config.psk(id)
+}
+
+func (c *Config) psk(id wire.PreSharedKeyID) (Secret, error) {
+	if c.PSKs == nil {
+		return nil, fmt.Errorf("%w: no store of pre-shared keys is configured", ErrMissingPSK)
+	}
+	secret, err := c.PSKs.PSK(id)
+	if err != nil {
+		return nil, fmt.Errorf("mls: looking up a pre-shared key: %w", err)
+	}
+	return secret.clone(), nil
+}
+
+// pskInputs finds the keys for ids, in order. known serves first, unless nil.
+func (g *Group) pskInputs(ids []wire.PreSharedKeyID, known func(wire.PreSharedKeyID) (Secret, bool)) ([]pskInput, error) {
+	inputs := make([]pskInput, len(ids))
+	for i, id := range ids {
+		secret, ok := Secret(nil), false
+		if known != nil {
+			secret, ok = known(id)
+		}
+		if !ok {
+			var err error
+			if secret, err = g.psk(id); err != nil {
+				return nil, err
+			}
+		}
+		inputs[i] = pskInput{id: id, secret: secret}
+	}
+	return inputs, nil
+}
+
+// welcomePSKs finds the keys that a Welcome names. from is the id of the one by
+// which the group follows another one, if any (RFC 9420 Section 12.4.3.1).
+func (c *Config) welcomePSKs(cs *suite.Suite, ids []wire.PreSharedKeyID, old *Group) (inputs []pskInput, from *wire.PreSharedKeyID, err error) {
+	for i := range ids {
+		id := ids[i]
+		if len(id.PSKNonce) != cs.HashSize() {
+			return nil, nil, fmt.Errorf("%w: a psk_nonce of %d bytes in a welcome", ErrMalformed, len(id.PSKNonce))
+		}
+		for j := range ids[:i] {
+			if string(wire.Marshal(&ids[j])) == string(wire.Marshal(&id)) {
+				return nil, nil, fmt.Errorf("%w: a pre-shared key twice in a welcome", ErrMalformed)
+			}
+		}
+		var secret Secret
+		if id.PSKType == wire.PSKTypeResumption && id.Usage != wire.ResumptionPSKUsageApplication {
+			if from != nil {
+				return nil, nil, fmt.Errorf("%w: a welcome follows two groups", ErrMalformed)
+			}
+			from = &ids[i]
+		}
+		switch {
+		case id.PSKType == wire.PSKTypeResumption && old != nil && string(id.PSKGroupID) == string(old.GroupID()):
+			secret, err = old.ResumptionPSK(id.PSKEpoch)
+		default:
+			secret, err = c.psk(id)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		inputs = append(inputs, pskInput{id: id, secret: secret})
+	}
+	return inputs, from, nil
+}

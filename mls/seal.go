@@ -1,0 +1,128 @@
+package mls
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// SealParams is an application message to be encrypted.
+type SealParams struct {
+	// Random gives the reuse guard, 4 bytes.
+	Random io.Reader
+	// Content is what only members read.
+	Content []byte
+	// AuthenticatedData travels in the clear and is bound to the message.
+	AuthenticatedData []byte
+	// PadTo is a multiple to which the plaintext is padded with zeros, in bytes;
+	// 0 or 1 means no padding. It hides the content's length.
+	PadTo int
+	// IgnoreProposals lets the message go although proposals wait (RFC 9420
+	// Section 12.4 wants them committed first). For proposals that policy
+	// refuses.
+	IgnoreProposals bool
+}
+
+// Sealed is an encrypted application message, ready to be sent once the Step's
+// Delta is stored.
+type Sealed struct {
+	Step
+	// Message is the MLSMessage.
+	Message []byte
+	// Generation is the position in the sender's ratchet that was used.
+	Generation uint32
+}
+
+// Seal encrypts an application message as PrivateMessage (RFC 9420 Section 6.3),
+// signed and under a key that is used once. Errors: ErrPendingProposals,
+// ErrRemoved, ErrReInit, ErrGenerationLimit.
+func (g *Group) Seal(p SealParams) (*Sealed, error) {
+	if err := g.canSend(); err != nil {
+		return nil, err
+	}
+	if !p.IgnoreProposals && g.public.HasProposals() {
+		return nil, ErrPendingProposals
+	}
+	content := wire.FramedContent{
+		GroupID:           g.GroupID(),
+		Epoch:             g.Epoch(),
+		Sender:            wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: uint32(g.leaf)},
+		AuthenticatedData: p.AuthenticatedData,
+		ContentType:       wire.ContentTypeApplication,
+		ApplicationData:   p.Content,
+	}
+	ac, err := g.sign(wire.WireFormatPrivateMessage, content)
+	if err != nil {
+		return nil, err
+	}
+	message, step, generation, err := g.sealPrivate(p.Random, ac, p.PadTo)
+	if err != nil {
+		return nil, err
+	}
+	return &Sealed{Step: step, Message: message, Generation: generation}, nil
+}
+
+// canSend says whether the group still takes messages.
+func (g *Group) canSend() error {
+	switch g.status {
+	case statusRemoved:
+		return ErrRemoved
+	case statusReInit:
+		return ErrReInit
+	}
+	return nil
+}
+
+// sign makes the AuthenticatedContent of a content of this member. A commit's
+// confirmation tag is still missing.
+func (g *Group) sign(format wire.WireFormat, content wire.FramedContent) (*wire.AuthenticatedContent, error) {
+	return g.signAs(g.signer, format, content)
+}
+
+func (g *Group) signAs(signer *suite.SignatureKey, format wire.WireFormat, content wire.FramedContent) (*wire.AuthenticatedContent, error) {
+	ac := &wire.AuthenticatedContent{WireFormat: format, Content: content}
+	signature, err := signer.SignWithLabel("FramedContentTBS", contentTBS(format, &content, g.public.EncodedContext()))
+	if err != nil {
+		return nil, fmt.Errorf("mls: signing a message: %w", err)
+	}
+	ac.Auth.Signature = signature
+	return ac, nil
+}
+
+// sealPrivate encrypts a signed content under the next key of its ratchet.
+func (g *Group) sealPrivate(random io.Reader, ac *wire.AuthenticatedContent, padTo int) ([]byte, Step, uint32, error) {
+	which := applicationRatchet
+	if ac.Content.ContentType != wire.ContentTypeApplication {
+		which = handshakeRatchet
+	}
+	messages, r, change, err := g.messages.ratchetAt(g.cs, uint32(g.leaf), which)
+	if err != nil {
+		return nil, Step{}, 0, err
+	}
+	key, after, forget, err := r.forSending(g.cs)
+	if err != nil {
+		return nil, Step{}, 0, err
+	}
+	padding := 0
+	if padTo > 1 {
+		size := wire.PrivateMessageContent{
+			ContentType: ac.Content.ContentType, ApplicationData: ac.Content.ApplicationData,
+			Proposal: ac.Content.Proposal, Commit: ac.Content.Commit, Auth: ac.Auth,
+		}
+		if over := len(wire.Marshal(&size)) % padTo; over != 0 {
+			padding = padTo - over
+		}
+	}
+	private, err := protectPrivate(g.cs, random, ac, g.keys.senderData, key, padding)
+	if err != nil {
+		return nil, Step{}, 0, err
+	}
+	next := *g
+	next.messages = messages.with(uint32(g.leaf), which, after)
+	step := Step{Next: &next, forget: append(change.forget, forget...)}
+	storeRatchet(&step.Delta, g.Epoch(), next.messages, change)
+	message := wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPrivateMessage, PrivateMessage: private})
+	return message, step, key.generation, nil
+}

@@ -1,0 +1,106 @@
+package mls
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/askucher/compax-core/mls/hpke"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/tree"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// joiner is a client that a commit adds: its leaf and its KeyPackage.
+type joiner struct {
+	leaf       tree.LeafIndex
+	keyPackage *wire.KeyPackage
+}
+
+// welcomeKeys derives the key and nonce of the encrypted GroupInfo (RFC 9420
+// Section 12.4.3.1).
+func welcomeKeys(cs *suite.Suite, member Secret) (key, nonce Secret) {
+	secret := welcomeSecret(cs, member)
+	defer secret.Wipe()
+	return cs.ExpandWithLabel(secret, "key", nil, cs.KeySize()), cs.ExpandWithLabel(secret, "nonce", nil, cs.NonceSize())
+}
+
+// newWelcome encrypts the GroupInfo of a new epoch and, to each joiner, the
+// secrets that open it. path is nil when the commit has none.
+func newWelcome(cs *suite.Suite, random io.Reader, joiners []joiner, committer tree.LeafIndex, path *newPath, joinerSecret, member Secret, psks []wire.PreSharedKeyID, info *wire.GroupInfo) (*wire.Welcome, error) {
+	key, nonce := welcomeKeys(cs, member)
+	defer wipeAll([]Secret{key, nonce})
+	sealed, err := cs.Seal(key, nonce, nil, wire.Marshal(info))
+	if err != nil {
+		return nil, fmt.Errorf("mls: encrypting the group info: %w", err)
+	}
+	plaintexts := make([]hpke.Plaintext, len(joiners))
+	refs := make([]wire.KeyPackageRef, len(joiners))
+	for i, j := range joiners {
+		secrets := wire.GroupSecrets{JoinerSecret: joinerSecret, PSKs: psks}
+		if path != nil {
+			at := slices.Index(path.nodes, tree.CommonAncestor(committer, j.leaf))
+			if at < 0 {
+				return nil, fmt.Errorf("mls: leaf %d shares no node of the path", j.leaf)
+			}
+			secrets.PathSecret = &wire.PathSecret{PathSecret: path.secrets.secrets[at]}
+		}
+		plaintexts[i] = hpke.Plaintext{PublicKey: j.keyPackage.InitKey, Data: wire.Marshal(&secrets)}
+		refs[i] = cs.KeyPackageRef(j.keyPackage)
+	}
+	ciphertexts, err := hpke.EncryptAllWithLabel(cs, random, "Welcome", sealed, plaintexts)
+	for _, p := range plaintexts {
+		clear(p.Data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mls: encrypting group secrets: %w", err)
+	}
+	w := &wire.Welcome{CipherSuite: cs.ID(), EncryptedGroupInfo: sealed, Secrets: make([]wire.EncryptedGroupSecrets, len(joiners))}
+	for i := range joiners {
+		w.Secrets[i] = wire.EncryptedGroupSecrets{NewMember: refs[i], EncryptedGroupSecrets: ciphertexts[i]}
+	}
+	return w, nil
+}
+
+// openGroupSecrets decrypts what a Welcome has for one KeyPackage.
+func openGroupSecrets(cs *suite.Suite, w *wire.Welcome, bundle *KeyPackageBundle) (*wire.GroupSecrets, error) {
+	if bundle.KeyPackage.CipherSuite != w.CipherSuite {
+		return nil, fmt.Errorf("%w: the welcome is of suite %#06x, the key package of %#06x", ErrNotForUs, uint16(w.CipherSuite), uint16(bundle.KeyPackage.CipherSuite))
+	}
+	ref := cs.KeyPackageRef(&bundle.KeyPackage)
+	i := slices.IndexFunc(w.Secrets, func(s wire.EncryptedGroupSecrets) bool { return string(s.NewMember) == string(ref) })
+	if i < 0 {
+		return nil, ErrNotForUs
+	}
+	key, err := hpke.NewPrivateKey(cs, bundle.InitPrivate)
+	if err != nil {
+		return nil, fmt.Errorf("%w: init key: %w", ErrParams, err)
+	}
+	defer key.Wipe()
+	plaintext, err := key.DecryptWithLabel("Welcome", w.EncryptedGroupInfo, &w.Secrets[i].EncryptedGroupSecrets)
+	if err != nil {
+		return nil, fmt.Errorf("%w: group secrets", ErrDecrypt)
+	}
+	secrets := new(wire.GroupSecrets)
+	if err := wire.Unmarshal(plaintext, secrets); err != nil {
+		return nil, fmt.Errorf("%w: group secrets: %w", ErrMalformed, err)
+	}
+	clear(plaintext)
+	return secrets, nil
+}
+
+// openGroupInfo decrypts the GroupInfo of a Welcome. Its signature is still to
+// be verified, with the tree.
+func openGroupInfo(cs *suite.Suite, w *wire.Welcome, member Secret) (*wire.GroupInfo, error) {
+	key, nonce := welcomeKeys(cs, member)
+	defer wipeAll([]Secret{key, nonce})
+	plaintext, err := cs.Open(key, nonce, nil, w.EncryptedGroupInfo)
+	if err != nil {
+		return nil, fmt.Errorf("%w: group info of a welcome", ErrDecrypt)
+	}
+	info := new(wire.GroupInfo)
+	if err := wire.Unmarshal(plaintext, info); err != nil {
+		return nil, fmt.Errorf("%w: group info of a welcome: %w", ErrMalformed, err)
+	}
+	return info, nil
+}

@@ -1,0 +1,222 @@
+package mlstest_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
+	"github.com/askucher/compax-core/mlstest"
+)
+
+const benchSuite = suite.X25519AES128GCMSHA256Ed25519
+
+var sizes = []int{10, 100, 1000}
+
+// members makes key packages of n clients.
+func packages(b *testing.B, n int) ([]*mlstest.Client, []wire.Proposal) {
+	var clients []*mlstest.Client
+	var adds []wire.Proposal
+	for i := range n {
+		c := mlstest.NewClient(b, rand.Reader, benchSuite, fmt.Sprintf("client %d", i))
+		clients = append(clients, c)
+		adds = append(adds, mls.AddProposal(&c.KeyPackage(mlstest.Start).KeyPackage))
+	}
+	return clients, adds
+}
+
+// populated is a group in which everybody has committed: each newcomer added the
+// next one. It gives the first member, the last one, and the commit by which
+// the last one joined with its Welcome.
+type populated struct {
+	first, last *mlstest.Client
+	joiner      *mlstest.Client
+	welcome     []byte
+	tree        []byte
+}
+
+var (
+	populatedMu sync.Mutex
+	populations = map[int]*populated{}
+)
+
+func populate(b *testing.B, n int) *populated {
+	b.Helper()
+	populatedMu.Lock()
+	defer populatedMu.Unlock()
+	if p := populations[n]; p != nil {
+		return p
+	}
+	p := &populated{first: mlstest.NewClient(b, rand.Reader, benchSuite, "first")}
+	p.first.Create(mlstest.Start, []byte("bench"), nil)
+	p.last = p.first
+	for i := 1; i < n; i++ {
+		next := mlstest.NewClient(b, rand.Reader, benchSuite, fmt.Sprintf("client %d", i))
+		c, err := p.last.Group.Commit(mls.CommitParams{
+			Random: rand.Reader, Now: mlstest.Start,
+			Proposals: []wire.Proposal{mls.AddProposal(&next.KeyPackage(mlstest.Start).KeyPackage)},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		staged, err := c.Apply(p.last.Group, mlstest.Start)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if p.last != p.first {
+			if _, err := p.first.Process(mlstest.Start, c.Message); err != nil {
+				b.Fatal(err)
+			}
+		}
+		p.last.Take(staged.Step)
+		p.joiner, p.welcome, p.tree = next, c.Welcome, p.last.Group.RatchetTree()
+		next.Join(mlstest.Start, p.welcome, p.tree)
+		p.last = next
+	}
+	populations[n] = p
+	return p
+}
+
+// BenchmarkCreateBulk creates a group and adds everybody in one commit, with the
+// tree in the Welcome.
+func BenchmarkCreateBulk(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			creator := mlstest.NewClient(b, rand.Reader, benchSuite, "creator")
+			for b.Loop() {
+				b.StopTimer()
+				_, adds := packages(b, n-1)
+				b.StartTimer()
+				creator.Create(mlstest.Start, nil, nil)
+				c, err := creator.Group.Commit(mls.CommitParams{
+					Random: rand.Reader, Now: mlstest.Start, Proposals: adds, TreeInWelcome: true,
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := c.Apply(creator.Group, mlstest.Start); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCommitPopulated commits with a path in a populated tree.
+func BenchmarkCommitPopulated(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := populate(b, n)
+			for b.Loop() {
+				c, err := p.first.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := c.Apply(p.first.Group, mlstest.Start); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkProcessPopulated processes such a commit.
+func BenchmarkProcessPopulated(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := populate(b, n)
+			c, err := p.last.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := p.first.Group.Process(c.Message, mls.ProcessParams{Now: mlstest.Start}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkJoin joins a populated group by Welcome, the tree beside it.
+func BenchmarkJoin(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := populate(b, n)
+			for b.Loop() {
+				if _, err := p.joiner.Config.Join(mls.JoinParams{
+					Welcome: p.welcome, Bundles: p.joiner.Bundles, Tree: p.tree, Now: mlstest.Start,
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSeal encrypts 1 KiB in a group of 1,000, BenchmarkOpen decrypts it.
+func BenchmarkSeal(b *testing.B) {
+	p := populate(b, 1000)
+	content := make([]byte, 1024)
+	b.SetBytes(1024)
+	g := p.first.Group
+	for b.Loop() {
+		sealed, err := g.Seal(mls.SealParams{Random: rand.Reader, Content: content})
+		if err != nil {
+			b.Fatal(err)
+		}
+		g = sealed.Next
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	p := populate(b, 1000)
+	content := make([]byte, 1024)
+	b.SetBytes(1024)
+	from, to := p.first.Group, p.last.Group
+	for b.Loop() {
+		b.StopTimer()
+		sealed, err := from.Seal(mls.SealParams{Random: rand.Reader, Content: content})
+		if err != nil {
+			b.Fatal(err)
+		}
+		from = sealed.Next
+		b.StartTimer()
+		r, err := to.Process(sealed.Message, mls.ProcessParams{Now: mlstest.Start})
+		if err != nil {
+			b.Fatal(err)
+		}
+		to = r.(*mls.Application).Next
+	}
+}
+
+// BenchmarkLoad reads a stored group; BenchmarkSave writes all of one.
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := populate(b, n)
+			records := p.first.Group.Records()
+			for b.Loop() {
+				if _, err := p.first.Config.Load(records); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSave(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := populate(b, n)
+			size := 0
+			for b.Loop() {
+				size = len(mls.MarshalRecords(p.first.Group.Records()))
+			}
+			b.ReportMetric(float64(size), "bytes")
+		})
+	}
+}
