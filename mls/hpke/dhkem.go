@@ -36,7 +36,7 @@ func (k *dhKEM) public(secret []byte) ([]byte, any, error) {
 	return public, nil, err
 }
 
-func (k *dhKEM) setupS(seed, public []byte, cs *suite.Suite, info []byte) ([]byte, context, error) {
+func (k *dhKEM) setupS(seed, public []byte, cs *suite.Suite, prepared []byte) ([]byte, context, error) {
 	ephemeral, err := k.derive(seed)
 	if err != nil {
 		return nil, nil, err
@@ -50,19 +50,19 @@ func (k *dhKEM) setupS(seed, public []byte, cs *suite.Suite, info []byte) ([]byt
 	if err != nil {
 		return nil, nil, err
 	}
-	return enc, k.schedule(cs, dh, enc, public, info), nil
+	return enc, k.schedule(cs, dh, enc, public, prepared), nil
 }
 
-func (k *dhKEM) setupR(key *PrivateKey, enc, info []byte) (context, error) {
+func (k *dhKEM) setupR(key *PrivateKey, enc, prepared []byte) (context, error) {
 	dh, err := k.group.DH(key.secret, enc)
 	if err != nil {
 		return nil, err
 	}
-	return k.schedule(key.suite, dh, enc, key.public, info), nil
+	return k.schedule(key.suite, dh, enc, key.public, prepared), nil
 }
 
 // schedule is ExtractAndExpand (§4.1) and KeySchedule in base mode (§5.1).
-func (k *dhKEM) schedule(cs *suite.Suite, dh, enc, public, info []byte) context {
+func (k *dhKEM) schedule(cs *suite.Suite, dh, enc, public, prepared []byte) context {
 	kemContext := make([]byte, 0, len(enc)+len(public))
 	kemContext = append(append(kemContext, enc...), public...)
 	prk := labeledExtract(k.kdf, k.suiteID, nil, "eae_prk", dh)
@@ -70,18 +70,27 @@ func (k *dhKEM) schedule(cs *suite.Suite, dh, enc, public, info []byte) context 
 	clear(dh)
 	clear(prk)
 
-	kdf := cs.KDF()
-	id := []byte("HPKE")
-	id = wire.AppendUint16(id, uint16(cs.KEM()))
-	id = wire.AppendUint16(id, uint16(kdf))
-	id = wire.AppendUint16(id, uint16(cs.AEAD()))
-	suiteID := string(id)
+	suiteID := hpkeSuiteID(cs)
+	secret := labeledExtract(cs.KDF(), suiteID, shared, "secret", nil)
+	clear(shared)
+	return &dhContext{cs: cs, suiteID: suiteID, secret: secret, schedule: prepared}
+}
+
+// prepare is key_schedule_context (§5.1): the mode and the hashes of the empty
+// psk_id and of info.
+func (k *dhKEM) prepare(cs *suite.Suite, info []byte) []byte {
+	kdf, suiteID := cs.KDF(), hpkeSuiteID(cs)
 	schedule := make([]byte, 1, 1+2*kdf.Size()) // mode_base = 0
 	schedule = append(schedule, labeledExtract(kdf, suiteID, nil, "psk_id_hash", nil)...)
-	schedule = append(schedule, labeledExtract(kdf, suiteID, nil, "info_hash", info)...)
-	secret := labeledExtract(kdf, suiteID, shared, "secret", nil)
-	clear(shared)
-	return &dhContext{cs: cs, suiteID: suiteID, secret: secret, schedule: schedule}
+	return append(schedule, labeledExtract(kdf, suiteID, nil, "info_hash", info)...)
+}
+
+// hpkeSuiteID is suite_id of the key schedule (§5.1).
+func hpkeSuiteID(cs *suite.Suite) string {
+	id := []byte("HPKE")
+	id = wire.AppendUint16(id, uint16(cs.KEM()))
+	id = wire.AppendUint16(id, uint16(cs.KDF()))
+	return string(wire.AppendUint16(id, uint16(cs.AEAD())))
 }
 
 // dhContext derives what is asked of it: a message uses key and nonce, an

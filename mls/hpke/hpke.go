@@ -24,11 +24,11 @@ func EncryptWithLabel(cs *suite.Suite, rand io.Reader, public []byte, label stri
 	if err != nil {
 		return wire.HPKECiphertext{}, err
 	}
-	return encrypt(cs, k, seed, public, encryptContext(label, context), plaintext)
+	return encrypt(cs, k, seed, public, k.prepare(cs, encryptContext(label, context)), plaintext)
 }
 
-func encrypt(cs *suite.Suite, k kem, seed, public, info, plaintext []byte) (wire.HPKECiphertext, error) {
-	enc, c, err := k.setupS(seed, public, cs, info)
+func encrypt(cs *suite.Suite, k kem, seed, public, prepared, plaintext []byte) (wire.HPKECiphertext, error) {
+	enc, c, err := k.setupS(seed, public, cs, prepared)
 	clear(seed)
 	if err != nil {
 		return wire.HPKECiphertext{}, fmt.Errorf("encrypting to a public key: %w", err)
@@ -65,7 +65,7 @@ func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context 
 	if err != nil {
 		return nil, err
 	}
-	info := encryptContext(label, context)
+	prepared := k.prepare(cs, encryptContext(label, context))
 	out := make([]wire.HPKECiphertext, len(plaintexts))
 	errs := make([]error, len(plaintexts))
 	var next atomic.Int64
@@ -76,7 +76,7 @@ func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context 
 				return
 			}
 			for i := start; i < min(start+chunk, len(plaintexts)); i++ {
-				out[i], errs[i] = encrypt(cs, k, seeds[i*size:(i+1)*size], plaintexts[i].PublicKey, info, plaintexts[i].Data)
+				out[i], errs[i] = encrypt(cs, k, seeds[i*size:(i+1)*size], plaintexts[i].PublicKey, prepared, plaintexts[i].Data)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context 
 // DecryptWithLabel decrypts what [EncryptWithLabel] made for the key (RFC 9420
 // §5.1.3). The error wraps [ErrOpen], or [ErrKey] when the KEM output is none.
 func (k *PrivateKey) DecryptWithLabel(label string, context []byte, c *wire.HPKECiphertext) ([]byte, error) {
-	r, err := k.kem.setupR(k, c.KEMOutput, encryptContext(label, context))
+	r, err := k.kem.setupR(k, c.KEMOutput, k.kem.prepare(k.suite, encryptContext(label, context)))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func ExportSender(cs *suite.Suite, rand io.Reader, public []byte, exporterContex
 	if err != nil {
 		return nil, nil, err
 	}
-	enc, c, err := k.setupS(seed, public, cs, nil)
+	enc, c, err := k.setupS(seed, public, cs, k.prepare(cs, nil))
 	clear(seed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("exporting to a public key: %w", err)
@@ -127,7 +127,7 @@ func ExportSender(cs *suite.Suite, rand io.Reader, public []byte, exporterContex
 
 // ExportReceiver exports what [ExportSender] exported, given its KEM output.
 func (k *PrivateKey) ExportReceiver(kemOutput []byte, exporterContext string, length int) ([]byte, error) {
-	c, err := k.kem.setupR(k, kemOutput, nil)
+	c, err := k.kem.setupR(k, kemOutput, k.kem.prepare(k.suite, nil))
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,8 @@ func (hybrid) public(secret []byte) ([]byte, any, error) {
 	return key.PublicKey().Bytes(), key, nil
 }
 
+func (hybrid) prepare(_ *suite.Suite, info []byte) []byte { return info }
+
 func (hybrid) setupS(_, public []byte, cs *suite.Suite, info []byte) ([]byte, context, error) {
 	pub, err := hpke.MLKEM768X25519().NewPublicKey(public)
 	if err != nil {

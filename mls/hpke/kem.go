@@ -16,9 +16,12 @@ type kem interface {
 	// public returns the public key of a private key, and what decap wants
 	// to keep of it; ErrKey when it is none.
 	public(secret []byte) (public []byte, state any, err error)
+	// prepare does what depends on info alone, once for many encryptions: an
+	// info of hundreds of kilobytes would otherwise be hashed for each.
+	prepare(cs *suite.Suite, info []byte) (prepared []byte)
 	// setupS and setupR give the context of one encryption.
-	setupS(seed, public []byte, cs *suite.Suite, info []byte) (enc []byte, c context, err error)
-	setupR(key *PrivateKey, enc, info []byte) (context, error)
+	setupS(seed, public []byte, cs *suite.Suite, prepared []byte) (enc []byte, c context, err error)
+	setupR(key *PrivateKey, enc, prepared []byte) (context, error)
 }
 
 // context seals or opens the one message of an encryption, or exports from it.
