@@ -59,6 +59,11 @@ type Commit struct {
 	keep Step
 }
 
+// Format writes the epoch that the commit starts, whatever the verb is.
+func (c Commit) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "Commit(to epoch %d, %d bytes)", c.Staged.Epoch, len(c.Message))
+}
+
 // Keep gives the step that remembers the commit in the group's own epoch, so
 // that [Group.Process] recognises it when it comes back, also after a restart.
 // Take it before the message leaves the device. A commit sent as PrivateMessage
@@ -182,7 +187,12 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 	} else {
 		next.private, next.dropped = g.private.within(after)
 	}
-	info, err := groupInfo(g.cs, signer, next.public, draft.Committer, start.keys.external, p.GroupInfoExtensions)
+	grease, err := greaseExtension(p.Random)
+	if err != nil {
+		return nil, err
+	}
+	extensions := append(p.GroupInfoExtensions[:len(p.GroupInfoExtensions):len(p.GroupInfoExtensions)], grease)
+	info, err := groupInfo(g.cs, signer, next.public, draft.Committer, start.keys.external, extensions)
 	if err != nil {
 		return nil, err
 	}

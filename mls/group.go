@@ -21,6 +21,16 @@ type Config struct {
 	// Credentials judges every credential that comes in (RFC 9420 Section
 	// 5.3.1). Servers use the same. Nil accepts all.
 	Credentials tree.CredentialValidator
+	// AppData is the meaning of AppDataUpdates (draft-ietf-mls-extensions Section
+	// 4.7): it gives a component's new data from the old (nil for none) and the
+	// updates of one commit in order, or an error to refuse the commit. Nil knows
+	// no component.
+	AppData func(component wire.ComponentID, old []byte, updates [][]byte) ([]byte, error)
+	// MaxLifetime bounds the lifetime of key packages; zero sets no bound.
+	MaxLifetime time.Duration
+	// KeyPackages remembers which key packages were verified already; nil
+	// verifies each time.
+	KeyPackages *follower.KeyPackageCache
 	// SameClient decides whether two leaves, in different groups, are of one
 	// client, for ReInit and branch. Nil compares the credentials.
 	SameClient func(a, b *wire.LeafNode) bool

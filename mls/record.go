@@ -16,6 +16,11 @@ type Record struct {
 	Value []byte
 }
 
+// Format writes the key and the size of the value, whatever the verb is.
+func (r Record) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "Record(%s, %d bytes)", r.Key, len(r.Value))
+}
+
 // Delta is what one step changes in the stored state: rows to write and rows to
 // delete, in one transaction. A step that uses a message key deletes or
 // overwrites the row that held it, so used keys are gone from the store too.

@@ -1,5 +1,7 @@
 package mls
 
+import "fmt"
+
 // Step is the outcome of an operation that changes a group. Store Delta durably
 // before anything that the step produced leaves the device, then call Forget,
 // then go on with Next.
@@ -22,3 +24,8 @@ func (s *Step) Forget() {
 
 // forgets notes secrets that the step consumed.
 func (s *Step) forgets(secrets ...wiper) { s.forget = append(s.forget, secrets...) }
+
+// Format writes where the step leads, whatever the verb is: never what it holds.
+func (s Step) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "Step(to %v, %d records written, %d deleted)", s.Next, len(s.Delta.Put), len(s.Delta.Delete))
+}

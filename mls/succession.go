@@ -114,7 +114,7 @@ func checkSuccession(from *wire.PreSharedKeyID, info *wire.GroupInfo, public *fo
 		if c.CipherSuite != old.cs.ID() {
 			return fmt.Errorf("%w: a branch has another cipher suite", ErrGroupInfo)
 		}
-		return old.covers(public, old.public, from.PSKEpoch)
+		return old.covers(public, old.public)
 	}
 	r := old.reinit
 	switch {
@@ -124,16 +124,21 @@ func checkSuccession(from *wire.PreSharedKeyID, info *wire.GroupInfo, public *fo
 		!bytes.Equal(wire.Marshal(&r.Extensions), wire.Marshal(&c.Extensions)):
 		return fmt.Errorf("%w: the group is not the one that the ReInit announced", ErrGroupInfo)
 	}
-	return old.covers(old.public, public, from.PSKEpoch)
+	return old.covers(old.public, public)
 }
 
 // covers checks that every member of some has its like in all.
-func (g *Group) covers(some, all *follower.Group, _ uint64) error {
+func (g *Group) covers(some, all *follower.Group) error {
+	credentials := map[string]bool{}
+	for _, leaf := range all.Tree().Leaves() {
+		credentials[string(wire.Marshal(&leaf.Credential))] = true
+	}
 	for l, leaf := range some.Tree().Leaves() {
-		found := false
-		for _, other := range all.Tree().Leaves() {
-			if found = g.config.sameClient(leaf, other); found {
-				break
+		found := credentials[string(wire.Marshal(&leaf.Credential))]
+		if same := g.config.SameClient; same != nil {
+			found = false
+			for _, other := range all.Tree().Leaves() {
+				found = found || same(leaf, other)
 			}
 		}
 		if !found {
@@ -141,12 +146,4 @@ func (g *Group) covers(some, all *follower.Group, _ uint64) error {
 		}
 	}
 	return nil
-}
-
-// sameClient decides whether two leaves are of one client.
-func (c *Config) sameClient(a, b *wire.LeafNode) bool {
-	if c.SameClient != nil {
-		return c.SameClient(a, b)
-	}
-	return bytes.Equal(wire.Marshal(&a.Credential), wire.Marshal(&b.Credential))
 }

@@ -3,6 +3,7 @@ package mls
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/askucher/compax-core/mls/follower"
@@ -116,7 +117,10 @@ func (g *Group) Discard() *Step {
 
 // options are the follower's, from the configuration.
 func (c *Config) options(now time.Time) follower.Options {
-	return follower.Options{Now: now, Credentials: c.Credentials}
+	return follower.Options{
+		Now: now, MaxLifetime: c.MaxLifetime, Credentials: c.Credentials, AppData: c.AppData,
+		KeyPackages: c.KeyPackages, Parallel: true,
+	}
 }
 
 // enterPublic verifies a GroupInfo and its tree: the public state that somebody
@@ -244,4 +248,14 @@ func containsRef(refs []wire.ProposalRef, ref wire.ProposalRef) bool {
 		}
 	}
 	return false
+}
+
+// Format writes the group's id, epoch and leaf, whatever the verb is: never what
+// it holds.
+func (g Group) Format(f fmt.State, _ rune) {
+	if g.public == nil {
+		_, _ = io.WriteString(f, "Group(nil)")
+		return
+	}
+	_, _ = fmt.Fprintf(f, "Group(%x, epoch %d, leaf %d)", g.GroupID(), g.Epoch(), g.leaf)
 }

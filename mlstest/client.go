@@ -51,9 +51,15 @@ func NewClient(t testing.TB, random io.Reader, id wire.CipherSuite, name string)
 	psks := mls.PSKs{}
 	return &Client{
 		Name: name, Suite: cs, Signer: signer, PSKs: psks, t: t, random: random,
-		Config: &mls.Config{Signers: []*suite.SignatureKey{signer}, PSKs: psks},
+		Config: &mls.Config{Signers: []*suite.SignatureKey{signer}, PSKs: psks, AppData: Replace},
 		Store:  map[string][]byte{},
 	}
+}
+
+// Replace is an application logic for AppDataUpdate by which an update is the new
+// data.
+func Replace(_ wire.ComponentID, _ []byte, updates [][]byte) ([]byte, error) {
+	return updates[len(updates)-1], nil
 }
 
 // Credential is the client's basic credential.

@@ -15,9 +15,9 @@ import (
 // naive tree. A failure names the seed.
 func TestRandomHistories(t *testing.T) {
 	for _, id := range suite.Known() {
-		steps, seeds := 40, uint64(2)
+		steps, seeds := 25, uint64(2)
 		if id == suite.X25519AES128GCMSHA256Ed25519 {
-			steps, seeds = 120, 10
+			steps, seeds = 100, 8
 		}
 		for seed := range seeds {
 			t.Run(fmt.Sprintf("suite%d/seed%d", id, seed), func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestRandomHistories(t *testing.T) {
 				w := mlstest.NewWorld(t, id, seed, mlstest.Capable())
 				w.Private = seed%2 == 1
 				for range steps {
-					w.Step(24)
+					w.Step(18)
 				}
 			})
 		}

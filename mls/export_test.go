@@ -1,0 +1,174 @@
+package mls
+
+import (
+	"io"
+
+	"github.com/askucher/compax-core/mls/hpke"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// What tests need to forge the messages of a dishonest member.
+
+// ForgePublic signs a content as this member and protects it with the true
+// membership key. mutate changes the message before it is encoded.
+func (g *Group) ForgePublic(content wire.FramedContent, tag wire.MAC, mutate func(*wire.PublicMessage)) []byte {
+	ac, err := g.sign(wire.WireFormatPublicMessage, content)
+	if err != nil {
+		panic(err)
+	}
+	ac.Auth.ConfirmationTag = tag
+	m := protectPublic(g.cs, g.keys.membership, ac, g.public.EncodedContext())
+	if mutate != nil {
+		mutate(m)
+	}
+	return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPublicMessage, PublicMessage: m})
+}
+
+// ForgeTag gives a public message the membership tag that fits what it says now.
+func (g *Group) ForgeTag(m *wire.PublicMessage) {
+	ac := &wire.AuthenticatedContent{WireFormat: wire.WireFormatPublicMessage, Content: m.Content, Auth: m.Auth}
+	m.MembershipTag = membershipTag(g.cs, g.keys.membership, ac, g.public.EncodedContext())
+}
+
+// Forged says how a PrivateMessage differs from an honest one.
+type Forged struct {
+	Leaf       *uint32 // sender data names another leaf
+	Generation *uint32 // and another generation, with that generation's key
+	Padding    []byte  // follows the content
+	Signature  []byte  // replaces the signature
+}
+
+// ForgePrivate encrypts a content of this member as a PrivateMessage.
+func (g *Group) ForgePrivate(random io.Reader, content wire.FramedContent, f Forged) []byte {
+	ac, err := g.sign(wire.WireFormatPrivateMessage, content)
+	if err != nil {
+		panic(err)
+	}
+	if f.Signature != nil {
+		ac.Auth.Signature = f.Signature
+	}
+	_, r, _, err := g.messages.ratchetAt(g.cs, uint32(g.leaf), applicationRatchet)
+	if err != nil {
+		panic(err)
+	}
+	key, _, _, err := r.forSending(g.cs)
+	if err != nil {
+		panic(err)
+	}
+	sender := wire.SenderData{LeafIndex: uint32(g.leaf), Generation: key.generation}
+	if f.Leaf != nil {
+		sender.LeafIndex = *f.Leaf
+	}
+	if f.Generation != nil {
+		sender.Generation = *f.Generation
+	}
+	m := &wire.PrivateMessage{
+		GroupID: content.GroupID, Epoch: content.Epoch, ContentType: content.ContentType, AuthenticatedData: content.AuthenticatedData,
+	}
+	plaintext := wire.Marshal(&wire.PrivateMessageContent{
+		ContentType: content.ContentType, ApplicationData: content.ApplicationData,
+		Proposal: content.Proposal, Commit: content.Commit, Auth: ac.Auth,
+	})
+	plaintext = append(plaintext, f.Padding...)
+	if m.Ciphertext, err = g.cs.Seal(key.key, guarded(key.nonce, sender.ReuseGuard), contentAAD(m), plaintext); err != nil {
+		panic(err)
+	}
+	k, n := senderDataKeys(g.cs, g.keys.senderData, m.Ciphertext)
+	if m.EncryptedSenderData, err = g.cs.Seal(k, n, senderDataAAD(m), wire.Marshal(&sender)); err != nil {
+		panic(err)
+	}
+	return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPrivateMessage, PrivateMessage: m})
+}
+
+// OpenSenderData reads the sender data of a PrivateMessage.
+func (g *Group) OpenSenderData(message []byte) wire.SenderData {
+	var m wire.MLSMessage
+	if err := wire.Unmarshal(message, &m); err != nil {
+		panic(err)
+	}
+	sender, err := openSenderData(g.cs, g.keys.senderData, m.PrivateMessage)
+	if err != nil {
+		panic(err)
+	}
+	return sender
+}
+
+// SignLeaf signs a leaf as this member, in the group or outside of it.
+func (g *Group) SignLeaf(leaf *wire.LeafNode, index uint32) {
+	if err := signLeaf(g.signer, leaf, g.GroupID(), index); err != nil {
+		panic(err)
+	}
+}
+
+// SignGroupInfo signs a GroupInfo as this member.
+func (g *Group) SignGroupInfo(info *wire.GroupInfo) {
+	if err := signGroupInfo(g.signer, info); err != nil {
+		panic(err)
+	}
+}
+
+// PathContext is the provisional GroupContext of a commit that led to next.
+func (g *Group) PathContext(next *Group) []byte {
+	c := *next.public.Context()
+	c.ConfirmedTranscriptHash = g.public.Context().ConfirmedTranscriptHash
+	return wire.Marshal(&c)
+}
+
+// EncryptPath encrypts a path secret like an honest committer.
+func (g *Group) EncryptPath(random io.Reader, to wire.HPKEPublicKey, context, secret []byte) wire.HPKECiphertext {
+	c, err := hpke.EncryptWithLabel(g.cs, random, to, "UpdatePathNode", context, secret)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// Secrets lists every secret that the group holds.
+func (g *Group) Secrets() [][]byte {
+	var all [][]byte
+	for _, s := range g.keys.all() {
+		all = append(all, *s)
+	}
+	for _, k := range g.private {
+		all = append(all, k.Bytes())
+	}
+	trees := []*secretTree{g.messages, g.exporter.asSecretTree()}
+	for _, p := range g.past {
+		trees = append(trees, p.messages)
+		all = append(all, p.senderData)
+	}
+	for _, t := range trees {
+		t.walk(func(_ uint32, n *secretNode) {
+			if n.secret != nil {
+				all = append(all, n.secret)
+			}
+			for _, r := range n.ratchets {
+				if r == nil {
+					continue
+				}
+				all = append(all, r.secret)
+				for _, k := range r.skipped {
+					all = append(all, k.key, k.nonce)
+				}
+			}
+		})
+	}
+	for _, r := range g.resumption {
+		all = append(all, r.secret)
+	}
+	return all
+}
+
+// NextKey is the key and nonce that the group will use for its next application
+// message.
+func (g *Group) NextKey() (key, nonce []byte) {
+	_, r, _, err := g.messages.ratchetAt(g.cs, uint32(g.leaf), applicationRatchet)
+	if err != nil {
+		panic(err)
+	}
+	k, _, _, err := r.forSending(g.cs)
+	if err != nil {
+		panic(err)
+	}
+	return k.key, k.nonce
+}
