@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 )
 
 // Secret is a secret byte string: a ratchet secret, a message key, a private
-// key, a pre-shared key. It never prints its content: fmt verbs, String,
-// GoString, slog and every text marshaller show only its length, so that no
-// error, log line or dump can carry it (RFC 9420 Section 16).
+// key, a pre-shared key. It never prints its content: fmt verbs, String and
+// GoString show only its length, and text marshallers refuse, log/slog with them,
+// so that no error, log line or dump can carry it (RFC 9420 Section 16).
 //
 // Call [Secret.Wipe] as soon as a secret was consumed (RFC 9420 Section 9.2).
 type Secret []byte
@@ -24,9 +23,6 @@ func (s Secret) GoString() string { return s.String() }
 
 // Format writes the redaction whatever the verb is.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
-
-// LogValue keeps the secret out of structured logs.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // errSecretMarshal is what the text marshallers return: a secret travels only
 // in the binary forms that this package defines.
