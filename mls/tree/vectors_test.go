@@ -57,6 +57,7 @@ func TestVectorsTreeMath(t *testing.T) {
 		Sibling []*NodeIndex `json:"sibling"`
 	}
 	for _, v := range vectors[vector](t, "tree-math.json") {
+		testdata.Ran(t, "tree-math.json", 0)
 		if got := Root(v.Leaves); got != v.Root {
 			t.Errorf("root of %d leaves = %d, want %d", v.Leaves, got, v.Root)
 		}
@@ -93,6 +94,7 @@ func TestVectorsTreeOperations(t *testing.T) {
 		Sender      LeafIndex        `json:"proposal_sender"`
 	}
 	for i, v := range vectors[vector](t, "tree-operations.json") {
+		testdata.Ran(t, "tree-operations.json", uint16(v.CipherSuite))
 		u, err := ParseBytes(lookup(t, v.CipherSuite), v.Before)
 		if err != nil {
 			t.Fatal(err)
@@ -140,6 +142,7 @@ type validationVector struct {
 
 func TestVectorsTreeValidation(t *testing.T) {
 	for i, v := range vectors[validationVector](t, "tree-validation.json") {
+		testdata.Ran(t, "tree-validation.json", uint16(v.CipherSuite))
 		cs := lookup(t, v.CipherSuite)
 		u, err := ParseBytes(cs, v.Tree)
 		if err != nil {
