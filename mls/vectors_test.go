@@ -46,6 +46,7 @@ func eachVector[T any](t *testing.T, name string, of func(T) wire.CipherSuite, r
 	for i, c := range vectors[T](t, name) {
 		counts[of(c)]++
 		t.Run(fmt.Sprintf("suite%d/%d", of(c), i), func(t *testing.T) {
+			testdata.Ran(t, name, uint16(of(c)))
 			cs, err := suite.Lookup(of(c))
 			if err != nil {
 				t.Fatal(err)

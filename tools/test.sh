@@ -41,6 +41,17 @@ while read -r line; do skipped "$line"; done <"$SKIPPED_FILE"
 CGO_ENABLED=1 go tool -modfile=tools/go.mod gotestsum --format pkgname --hide-summary=output -- \
 	"${race[@]}" -vet=off -timeout 20m ./... ./internal/testdata
 
+# Every case of the official vectors ran: their number per file and suite is
+# compared with what the files hold.
+if tools/vectors.sh >"$LOGS/vectors.log" 2>&1; then
+	note "official vectors: $(tail -n 1 "$LOGS/vectors.log")"
+elif [ "${CI:-}" != true ] && grep -q 'no vectors in' "$LOGS/vectors.log"; then
+	skipped "the official vectors: $(tail -n 1 "$LOGS/vectors.log")"
+else
+	cat "$LOGS/vectors.log" >&2
+	exit 1
+fi
+
 # Other implementations, each behind one script: exit 0 passed, 77 cannot run
 # here (its last line says why), anything else failed.
 for run in interop/*/run; do
