@@ -216,3 +216,28 @@ type Health struct {
 	Status string            `json:"status"` // ok, draining, failing
 	Parts  map[string]string `json:"parts,omitempty"`
 }
+
+// ArchiveResponse lists sealed segments: GET /v1/archive?after=name.
+type ArchiveResponse struct {
+	Segments []SegmentView `json:"segments"`
+	More     bool          `json:"more"`
+}
+
+// SegmentView is a segment without its bytes.
+type SegmentView struct {
+	Name      string `json:"name"`
+	Size      int    `json:"size"`
+	CreatedMS int64  `json:"created_ms"`
+}
+
+// WrappedKeysResponse lists the account keys wrapped to the asking device, by
+// generation: GET /v1/wrapped-keys.
+type WrappedKeysResponse struct {
+	Keys []WrappedKeyView `json:"keys"`
+}
+
+// WrappedKeyView is one of them.
+type WrappedKeyView struct {
+	Generation uint64 `json:"generation,string"`
+	Wrapped    []byte `json:"wrapped"`
+}

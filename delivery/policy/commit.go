@@ -161,15 +161,12 @@ func advance(roster *Roster, c Change) (*Roster, error) {
 		joins = append(joins[:len(joins):len(joins)], Leaf{c.Committer, c.Joined})
 	}
 	for _, a := range joins {
-		u, err := parseCredential(&a.Node.Credential, a.Node.SignatureKey)
+		c, err := CheckCredential(&a.Node.Credential, a.Node.SignatureKey)
 		if err != nil {
 			return nil, err
 		}
-		cred, err := u.Verify()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCredential, err)
-		}
-		if err := after.put(a.Index, cred); err != nil {
+		u := c.Unverified()
+		if err := after.put(a.Index, &u); err != nil {
 			return nil, err
 		}
 	}

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/mls/suite"
@@ -108,18 +110,52 @@ func CheckSuccessor(was, is *wire.Credential, signatureKey []byte) (identity.Cre
 	return after, nil
 }
 
-// Credentials checks credentials for mls/follower and mls: every path by which
-// a leaf can enter asks it. The zero value is ready.
+// Credentials checks credentials for mls/follower and mls
+// (tree.CredentialValidator and tree.MembersValidator): every path by which a
+// leaf can enter asks it. The zero value is ready.
 type Credentials struct{}
 
-// ValidateCredential is [CheckCredential].
-func (Credentials) ValidateCredential(c *wire.Credential, signatureKey []byte) error {
-	_, err := CheckCredential(c, signatureKey)
+// ValidateCredential is [CheckCredential], and [CheckSuccessor] where the leaf
+// replaces another.
+func (Credentials) ValidateCredential(leaf, previous *wire.LeafNode, _ time.Time) error {
+	if previous == nil {
+		_, err := CheckCredential(&leaf.Credential, leaf.SignatureKey)
+		return err
+	}
+	if !bytes.Equal(leaf.SignatureKey, previous.SignatureKey) {
+		return fmt.Errorf("%w: a successor has another key", ErrCredential)
+	}
+	if leaf.Credential.CredentialType == previous.Credential.CredentialType && bytes.Equal(leaf.Credential.Identity, previous.Credential.Identity) {
+		_, err := parseCredential(&leaf.Credential, leaf.SignatureKey)
+		return err // the very bytes that were verified when they came in
+	}
+	_, err := CheckSuccessor(&previous.Credential, &leaf.Credential, leaf.SignatureKey)
 	return err
 }
 
-// ValidateSuccessor is [CheckSuccessor].
-func (Credentials) ValidateSuccessor(was, is *wire.Credential, signatureKey []byte) error {
-	_, err := CheckSuccessor(was, is, signatureKey)
-	return err
+// ValidateMembers checks the credentials of a whole tree in one batch.
+func (Credentials) ValidateMembers(leaves []*wire.LeafNode, _ time.Time) error {
+	list := make([]identity.UnverifiedCredential, len(leaves))
+	for i, leaf := range leaves {
+		u, err := parseCredential(&leaf.Credential, leaf.SignatureKey)
+		if err != nil {
+			return err
+		}
+		list[i] = u
+	}
+	if _, err := identity.VerifyCredentials(list); err != nil {
+		return fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	return nil
+}
+
+// ValidateExternalSender accepts what [HomeSender] makes.
+func (Credentials) ValidateExternalSender(sender *wire.ExternalSender, _ time.Time) error {
+	if sender.Credential.CredentialType != wire.CredentialTypeBasic || !bytes.HasPrefix(sender.Credential.Identity, []byte(homeSenderPrefix)) {
+		return fmt.Errorf("%w: an external sender that is no home", ErrExtensions)
+	}
+	if len(sender.SignatureKey) != len(identity.PublicKey{}) || identity.PublicKey(sender.SignatureKey).Check() != nil {
+		return fmt.Errorf("%w: an external sender's key can verify nothing", ErrExtensions)
+	}
+	return nil
 }

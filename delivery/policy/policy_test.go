@@ -62,7 +62,7 @@ func (d device) leaf() *wire.LeafNode {
 	}
 }
 
-func tree(t *testing.T, devices ...device) *Roster {
+func rosterOf(t *testing.T, devices ...device) *Roster {
 	t.Helper()
 	leaves := map[uint32]*wire.LeafNode{}
 	for i, d := range devices {
@@ -240,7 +240,7 @@ func TestDirectRoomRefusesAThird(t *testing.T) {
 	ada, bob, eve := newPerson(1), newPerson(2), newPerson(3)
 	room, _ := newRoom(t, delivery.RoomDirect, ada, bob)
 	a, e := ada.device(t, 11), eve.device(t, 31)
-	r := tree(t, a, bob.device(t, 21))
+	r := rosterOf(t, a, bob.device(t, 21))
 	ps := values(add(e))
 	_, err := CheckCommit(r, Change{Before: room, After: room, Proposals: ps, Added: []Leaf{{2, e.leaf()}}})
 	wantErr(t, err, ErrRoster)
@@ -255,7 +255,7 @@ func TestGroupAddsAndRemoves(t *testing.T) {
 	ada, bob, eve := newPerson(1), newPerson(2), newPerson(3)
 	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
 	a, b, b2, e := ada.device(t, 11), bob.device(t, 21), bob.device(t, 22), eve.device(t, 31)
-	r := tree(t, a, b, b2)
+	r := rosterOf(t, a, b, b2)
 
 	u, _ := room.Participants.Adding(RoleMember, "a.example", eve.id)
 	ps := values(add(e), update(ComponentParticipants, u.Bytes()))
@@ -286,7 +286,7 @@ func TestBannedIdentityStaysOut(t *testing.T) {
 	ada, bob := newPerson(1), newPerson(2)
 	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
 	a, b := ada.device(t, 11), bob.device(t, 21)
-	r := tree(t, a, b)
+	r := rosterOf(t, a, b)
 	ban, _ := room.Participants.Removing(true, bob.id)
 	ps := values(update(ComponentParticipants, ban.Bytes()))
 	_, err := CheckCommit(r, Change{Before: room, After: after(t, room, ps), Proposals: ps})
@@ -299,7 +299,7 @@ func TestBannedIdentityStaysOut(t *testing.T) {
 	_, err = CheckCommit(r, Change{Before: banned, After: banned, Proposals: ps, Added: []Leaf{{1, b.leaf()}}})
 	wantErr(t, err, ErrRoster)
 	self, _ := room.Participants.Assigning(RoleAdmin, bob.id)
-	_, err = CheckProposal(room, tree(t, a, b), nil, Proposal{Ref: []byte{1}, Sender: byMember(1), Proposal: update(ComponentParticipants, self.Bytes())})
+	_, err = CheckProposal(room, rosterOf(t, a, b), nil, Proposal{Ref: []byte{1}, Sender: byMember(1), Proposal: update(ComponentParticipants, self.Bytes())})
 	wantErr(t, err, ErrAuthority)
 }
 
@@ -307,7 +307,7 @@ func TestExternalCommit(t *testing.T) {
 	ada, bob, eve := newPerson(1), newPerson(2), newPerson(3)
 	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
 	a, a2, b, e := ada.device(t, 11), ada.device(t, 12), bob.device(t, 21), eve.device(t, 31)
-	r := tree(t, a, b)
+	r := rosterOf(t, a, b)
 	init := &wire.Proposal{ProposalType: wire.ProposalTypeExternalInit, ExternalInit: &wire.ExternalInit{}}
 	join := func(d device, leaf uint32, held []Proposal, removed []uint32, ps ...Proposal) error {
 		_, err := CheckCommit(r, Change{Before: room, After: room, Committer: leaf, External: true, Joined: d.leaf(),
@@ -335,7 +335,7 @@ func TestHomeRemovesOnlyWithTheOwnersRevocation(t *testing.T) {
 	ada, bob := newPerson(1), newPerson(2)
 	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
 	a, b := ada.device(t, 11), bob.device(t, 21)
-	r := tree(t, a, b)
+	r := rosterOf(t, a, b)
 	sender := wire.Sender{SenderType: wire.SenderTypeExternal}
 	check := func(p Proposal) error { _, err := CheckProposal(room, r, nil, p); return err }
 	good := Proposal{Ref: []byte{1}, Sender: sender, Proposal: remove(1), AuthenticatedData: HomeRemoval(b.revocation(t, bob))}
@@ -360,11 +360,11 @@ func TestHomeRemovesOnlyWithTheOwnersRevocation(t *testing.T) {
 	// Once it stands in the room, the device comes in on no path.
 	ps := []Proposal{{Proposal: update(ComponentRevocations, due)}}
 	after := after(t, room, ps)
-	only := tree(t, a)
+	only := rosterOf(t, a)
 	_, err = CheckCommit(only, Change{Before: after, After: after, Proposals: values(add(b)), Added: []Leaf{{1, b.leaf()}}})
 	wantErr(t, err, ErrRevoked)
 	b2 := bob.device(t, 22)
-	_, err = CheckCommit(tree(t, a, b2), Change{Before: after, After: after, External: true, Committer: 2, Joined: b.leaf()})
+	_, err = CheckCommit(rosterOf(t, a, b2), Change{Before: after, After: after, External: true, Committer: 2, Joined: b.leaf()})
 	wantErr(t, err, ErrRevoked)
 }
 
@@ -387,7 +387,7 @@ func TestForeignRevocationRevokesNobody(t *testing.T) {
 func TestOneProposalForEachLeaf(t *testing.T) {
 	ada, bob := newPerson(1), newPerson(2)
 	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
-	r := tree(t, ada.device(t, 11), bob.device(t, 21), bob.device(t, 22))
+	r := rosterOf(t, ada.device(t, 11), bob.device(t, 21), bob.device(t, 22))
 	upd := Proposal{Ref: []byte{1}, Sender: byMember(1), Proposal: &wire.Proposal{ProposalType: wire.ProposalTypeUpdate, Update: &wire.Update{LeafNode: *bob.device(t, 21).leaf()}}}
 	drop, err := CheckProposal(room, r, nil, upd)
 	wantErr(t, err, nil)
@@ -419,7 +419,7 @@ func TestOneProposalForEachLeaf(t *testing.T) {
 func TestKindAndURINeverChange(t *testing.T) {
 	ada := newPerson(1)
 	room, _ := newRoom(t, delivery.RoomGroup, ada)
-	r := tree(t, ada.device(t, 11))
+	r := rosterOf(t, ada.device(t, 11))
 	for _, id := range []wire.ComponentID{ComponentKind, ComponentRoomURI, 0x9999} {
 		_, err := CheckProposal(room, r, nil, Proposal{Ref: []byte{1}, Sender: byMember(0), Proposal: update(id, []byte{2})})
 		wantErr(t, err, ErrComponent)

@@ -139,19 +139,24 @@ func checkOne(room *Room, revoked Revocations, roster *Roster, p Proposal) error
 }
 
 // successor checks the leaf that is to replace m's and gives its credential.
-func (m Member) successor(leaf *wire.LeafNode) (identity.Credential, error) {
+func (m Member) successor(leaf *wire.LeafNode) (*identity.UnverifiedCredential, error) {
 	if leaf.Credential.CredentialType == wire.CredentialTypeBasic && string(leaf.SignatureKey) == string(m.Key[:]) &&
 		string(leaf.Credential.Identity) == string(m.credential.Bytes()) {
-		return *m.credential, nil // the very bytes that were verified before
+		return m.credential, nil // the very bytes that were verified before
 	}
 	c, err := CheckCredential(&leaf.Credential, leaf.SignatureKey)
 	if err != nil {
-		return identity.Credential{}, err
+		return nil, err
 	}
-	if err := m.credential.CheckSuccessor(c); err != nil {
-		return identity.Credential{}, fmt.Errorf("%w: %w", ErrCredential, err)
+	old, err := m.Credential()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCredential, err)
 	}
-	return c, nil
+	if err := old.CheckSuccessor(c); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCredential, err)
+	}
+	u := c.Unverified()
+	return &u, nil
 }
 
 // HomeRemoval is the authenticated_data of a Remove by the home: the device's
@@ -209,9 +214,9 @@ func RevocationsDue(room *Room, referenced []Proposal) []byte {
 	return RevocationsUpdate(due...)
 }
 
-// admin reports whether m decides about others: it is an admin, or no admin has
-// a leaf any more, so that a room never gets stuck.
-func admin(room *Room, roster *Roster, m Member) bool {
+// IsAdmin reports whether m decides about others: it is an admin, or no admin
+// has a leaf any more, so that a room never gets stuck.
+func IsAdmin(room *Room, roster *Roster, m Member) bool {
 	if room.Participants.Role(m.Identity) == RoleAdmin {
 		return true
 	}
@@ -235,7 +240,7 @@ func mayRemove(room *Room, revoked Revocations, roster *Roster, sender Member, l
 		return nil
 	case room.Kind != delivery.RoomGroup:
 		return fmt.Errorf("%w: nobody removes the other from a direct room", ErrAuthority)
-	case !admin(room, roster, sender):
+	case !IsAdmin(room, roster, sender):
 		return fmt.Errorf("%w: only an admin removes others", ErrAuthority)
 	}
 	return nil
@@ -259,7 +264,7 @@ func mayUpdate(room *Room, roster *Roster, sender Member, u *wire.AppDataUpdate)
 		}
 		return nil
 	case ComponentBasePolicy:
-		if !admin(room, roster, sender) {
+		if !IsAdmin(room, roster, sender) {
 			return fmt.Errorf("%w: only an admin changes the base policy", ErrAuthority)
 		}
 		_, err := ParseBasePolicy(u.Update)
@@ -281,7 +286,7 @@ func mayChangeParticipants(room *Room, roster *Roster, sender Member, u Particip
 	if _, err := room.Participants.Apply(u); err != nil {
 		return err
 	}
-	if admin(room, roster, sender) {
+	if IsAdmin(room, roster, sender) {
 		return nil
 	}
 	if len(u.Changed) > 0 {

@@ -14,8 +14,10 @@ import (
 // it proposes the removal of revoked devices. Rooms have exactly this one, at
 // index 0.
 func HomeSender(home identity.Home, key []byte) wire.ExternalSender {
-	return wire.ExternalSender{SignatureKey: bytes.Clone(key), Credential: wire.BasicCredential([]byte("compax-home-v1 " + home.String()))}
+	return wire.ExternalSender{SignatureKey: bytes.Clone(key), Credential: wire.BasicCredential([]byte(homeSenderPrefix + home.String()))}
 }
+
+const homeSenderPrefix = "compax-home-v1 "
 
 // HomeSenderIndex is where the home stands in external_senders.
 const HomeSenderIndex = 0

@@ -17,11 +17,12 @@ type Member struct {
 	Device   identity.DeviceID
 	Key      identity.DevicePublicKey // the leaf's signature key
 
-	credential *identity.Credential
+	credential *identity.UnverifiedCredential
 }
 
-// Credential is what the leaf's credential says, verified.
-func (m Member) Credential() identity.Credential { return *m.credential }
+// Credential verifies the leaf's credential and gives it. In a Roster of
+// [NewRoster] or [CheckCommit] it was verified before.
+func (m Member) Credential() (identity.Credential, error) { return m.credential.Verify() }
 
 // Roster is who is in the tree of one epoch. It is immutable.
 type Roster struct {
@@ -39,6 +40,16 @@ type Leaf struct {
 // NewRoster reads the leaves of a whole tree and verifies every credential
 // (ErrCredential, ErrRole, ErrCapabilities, ErrRoster).
 func NewRoster(leaves iter.Seq2[uint32, *wire.LeafNode]) (*Roster, error) {
+	return readRoster(leaves, true)
+}
+
+// TrustedRoster reads the leaves of a tree whose credentials were verified when
+// they came in, such as one's own stored state, without verifying them again.
+func TrustedRoster(leaves iter.Seq2[uint32, *wire.LeafNode]) (*Roster, error) {
+	return readRoster(leaves, false)
+}
+
+func readRoster(leaves iter.Seq2[uint32, *wire.LeafNode], verify bool) (*Roster, error) {
 	r := &Roster{byLeaf: map[uint32]Member{}, byDevice: map[identity.DeviceID]uint32{}, leaves: map[identity.PublicKey]int{}}
 	var index []uint32
 	var unverified []identity.UnverifiedCredential
@@ -52,24 +63,25 @@ func NewRoster(leaves iter.Seq2[uint32, *wire.LeafNode]) (*Roster, error) {
 		}
 		index, unverified = append(index, i), append(unverified, u)
 	}
-	verified, err := identity.VerifyCredentials(unverified)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCredential, err)
+	if verify {
+		if _, err := identity.VerifyCredentials(unverified); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCredential, err)
+		}
 	}
-	for i, c := range verified {
-		if err := r.put(index[i], c); err != nil {
+	for i := range unverified {
+		if err := r.put(index[i], &unverified[i]); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func member(leaf uint32, c identity.Credential) Member {
-	a := c.Attestation()
-	return Member{Leaf: leaf, Identity: a.Identity, Device: a.DeviceID, Key: a.DevicePubkey, credential: &c}
+func member(leaf uint32, c *identity.UnverifiedCredential) Member {
+	a := &c.Attestation
+	return Member{Leaf: leaf, Identity: a.Identity, Device: a.DeviceID, Key: a.DevicePubkey, credential: c}
 }
 
-func (r *Roster) put(leaf uint32, c identity.Credential) error {
+func (r *Roster) put(leaf uint32, c *identity.UnverifiedCredential) error {
 	m := member(leaf, c)
 	if _, taken := r.byLeaf[leaf]; taken {
 		return fmt.Errorf("%w: leaf %d is taken", ErrRoster, leaf)

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// What people store sealed for themselves: the account's snapshot under the
+// identity, pieces of history, and account keys wrapped to each device.
+
+const (
+	maxSegment     = 4 << 20
+	maxSegmentName = 128
+	maxWrapped     = 4 << 10
+	archivePage    = 500
+)
+
+func (s *Server) snapshot(c *call) error {
+	version, sealed, err := s.store.Snapshot(c, c.who.Device.Identity)
+	if err != nil {
+		return err
+	}
+	return c.json(delivery.SnapshotBody{Version: version, Sealed: sealed})
+}
+
+func (s *Server) putSnapshot(c *call) error {
+	var req delivery.SnapshotBody
+	if err := c.readJSON(&req); err != nil {
+		return err
+	}
+	if len(req.Sealed) == 0 {
+		return bad("an empty snapshot")
+	}
+	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
+		return err
+	}
+	if err := s.store.PutSnapshot(c, c.who.Device.Identity, req.Version, req.Sealed); err != nil {
+		return err
+	}
+	return c.nothing()
+}
+
+func segmentName(c *call) (string, error) {
+	name := c.r.PathValue("name")
+	if name == "" || len(name) > maxSegmentName {
+		return "", bad("a segment's name has 1 to 128 bytes")
+	}
+	return name, nil
+}
+
+func (s *Server) putArchive(c *call) error {
+	name, err := segmentName(c)
+	if err != nil {
+		return err
+	}
+	if len(c.body) == 0 {
+		return bad("an empty segment")
+	}
+	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
+		return err
+	}
+	err = s.store.PutArchive(c, delivery.ArchiveSegment{
+		Identity: c.who.Device.Identity, Name: name, Size: len(c.body), CreatedMS: s.nowMS(), Sealed: c.body,
+	})
+	if err != nil {
+		return err
+	}
+	return c.nothing()
+}
+
+func (s *Server) listArchive(c *call) error {
+	list, err := s.store.Archive(c, c.who.Device.Identity, c.r.URL.Query().Get("after"), archivePage+1)
+	if err != nil {
+		return err
+	}
+	out := delivery.ArchiveResponse{Segments: []delivery.SegmentView{}, More: len(list) > archivePage}
+	for _, a := range list[:min(archivePage, len(list))] {
+		out.Segments = append(out.Segments, delivery.SegmentView{Name: a.Name, Size: a.Size, CreatedMS: a.CreatedMS})
+	}
+	return c.json(out)
+}
+
+func (s *Server) archiveSegment(c *call) error {
+	name, err := segmentName(c)
+	if err != nil {
+		return err
+	}
+	a, err := s.store.ArchiveSegment(c, c.who.Device.Identity, name)
+	if err != nil {
+		return err
+	}
+	return c.send("application/octet-stream", a.Sealed)
+}
+
+func (s *Server) wrappedKeys(c *call) error {
+	list, err := s.store.WrappedKeys(c, c.device())
+	if err != nil {
+		return err
+	}
+	out := delivery.WrappedKeysResponse{Keys: []delivery.WrappedKeyView{}}
+	for _, k := range list {
+		out.Keys = append(out.Keys, delivery.WrappedKeyView{Generation: k.Generation, Wrapped: k.Wrapped})
+	}
+	return c.json(out)
+}
+
+// putWrappedKey keeps a key for a device of the caller's own identity.
+func (s *Server) putWrappedKey(c *call) error {
+	device, err := identity.ParseDeviceID(c.r.PathValue("device"))
+	if err != nil {
+		return bad("the path names no device")
+	}
+	generation, err := strconv.ParseUint(c.r.PathValue("generation"), 10, 63)
+	if err != nil {
+		return bad("the path names no generation")
+	}
+	if len(c.body) == 0 {
+		return bad("an empty key")
+	}
+	d, err := s.store.Device(c, device)
+	if errors.Is(err, delivery.ErrNotFound) || err == nil && d.Identity != c.who.Device.Identity {
+		return delivery.Refuse(delivery.CodeNotFound, "no such device of this identity")
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
+		return err
+	}
+	if err := s.store.PutWrappedKey(c, delivery.WrappedKey{Device: device, Generation: generation, Wrapped: c.body}); err != nil {
+		return err
+	}
+	return c.nothing()
+}

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+)
+
+// A blob is ciphertext that entries refer to. It is uploaded in pieces, each
+// resumable, and read by who uploaded it and by the members of a room in which
+// a kept entry refers to it.
+
+// maxPiece bounds what one PATCH makes durable at once; a longer body is taken
+// piece by piece, so that a broken connection loses at most one.
+const maxPiece = 8 << 20
+
+// pieceTime is how long one piece may take to arrive: 140 KB a second.
+const pieceTime = time.Minute
+
+func (s *Server) beginBlob(c *call) error {
+	var req delivery.BlobRequest
+	if err := c.readJSON(&req); err != nil {
+		return err
+	}
+	if req.Size <= 0 {
+		return bad("a blob has at least one byte")
+	}
+	if req.Size > s.MaxBlob {
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("a blob has at most %d bytes here", s.MaxBlob))
+	}
+	if err := s.spend(c, "blob", c.device().String(), 1); err != nil {
+		return err
+	}
+	loose, err := s.store.BlobBytes(c, c.device())
+	if err != nil {
+		return err
+	}
+	if loose+req.Size > s.MaxLooseBlobs {
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("uploads that no entry refers to are at most %d bytes a device: send or wait", s.MaxLooseBlobs))
+	}
+	if free, err := s.Blobs.Free(c); err == nil && free < req.Size {
+		return delivery.ErrFull
+	}
+	m := delivery.BlobMeta{Owner: c.device(), Size: req.Size, CreatedMS: s.nowMS()}
+	if _, err := io.ReadFull(s.Random, m.ID[:]); err != nil {
+		return err
+	}
+	if err := s.store.CreateBlob(c, m); err != nil {
+		return err
+	}
+	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size})
+}
+
+// ownBlob finds a blob that the caller uploads.
+func (s *Server) ownBlob(c *call) (delivery.BlobMeta, error) {
+	id, err := delivery.ParseBlobID(c.r.PathValue("blob"))
+	if err != nil {
+		return delivery.BlobMeta{}, bad("the path names no blob")
+	}
+	m, err := s.store.Blob(c, id)
+	if err != nil {
+		return m, err
+	}
+	if m.Owner != c.device() {
+		return m, delivery.ErrNotFound
+	}
+	return m, s.catchUp(c, &m)
+}
+
+// catchUp moves the index to what the medium holds: after a crash between the
+// two the medium is ahead.
+func (s *Server) catchUp(ctx context.Context, m *delivery.BlobMeta) error {
+	if m.Complete() {
+		return nil
+	}
+	size, err := s.Blobs.Size(ctx, m.ID)
+	if errors.Is(err, delivery.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if size = min(size, m.Size); size <= m.Received {
+		return nil
+	}
+	err = s.store.AdvanceBlob(ctx, m.ID, m.Received, size)
+	if errors.Is(err, delivery.ErrChanged) {
+		fresh, err := s.store.Blob(ctx, m.ID)
+		*m = fresh
+		return err
+	}
+	if err == nil {
+		m.Received = size
+	}
+	return err
+}
+
+func (s *Server) blobState(c *call) error {
+	m, err := s.ownBlob(c)
+	if err != nil {
+		return err
+	}
+	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size, Received: m.Received})
+}
+
+// uploadBlob takes bytes from Upload-Offset on, which must be how much there is.
+func (s *Server) uploadBlob(c *call) error {
+	m, err := s.ownBlob(c)
+	if err != nil {
+		return err
+	}
+	offset, err := strconv.ParseInt(c.r.Header.Get(delivery.HeaderOffset), 10, 64)
+	if err != nil || offset < 0 {
+		return bad("the " + delivery.HeaderOffset + " header is not a number")
+	}
+	if offset != m.Received {
+		return &delivery.Error{Code: delivery.CodeConflict, Detail: "the upload stands at another offset: read its state and go on from there", Seq: uint64(m.Received)}
+	}
+	body := io.Reader(c.r.Body)
+	if c.body != nil { // read already, for its signature
+		body = &bodyReader{b: c.body}
+	}
+	control := http.NewResponseController(c.w)
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	for m.Received < m.Size {
+		_ = control.SetReadDeadline(time.Now().Add(pieceTime)) // fails only without a socket
+		piece := &counted{r: io.LimitReader(body, min(maxPiece, m.Size-m.Received))}
+		took, err := s.Blobs.Append(c, m.ID, m.Received, piece)
+		if took > 0 {
+			// What the medium took counts, whatever happens to the request now.
+			if err := s.store.AdvanceBlob(context.WithoutCancel(c), m.ID, m.Received, m.Received+took); err != nil {
+				return err
+			}
+			m.Received += took
+			s.metrics.blobIn.Add(float64(took))
+		}
+		if err != nil {
+			if piece.err != nil {
+				return readFault(piece.err)
+			}
+			return err
+		}
+		if took == 0 {
+			break
+		}
+	}
+	if n, _ := io.CopyN(io.Discard, body, 1); n > 0 {
+		return delivery.Refuse(delivery.CodeTooLarge, "the body goes past the blob's declared size")
+	}
+	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size, Received: m.Received})
+}
+
+// counted remembers whether it was the sender's side that failed.
+type counted struct {
+	r   io.Reader
+	err error
+}
+
+func (r *counted) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+type bodyReader struct{ b []byte }
+
+func (r *bodyReader) Read(p []byte) (int, error) {
+	if len(r.b) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.b)
+	r.b = r.b[n:]
+	return n, nil
+}
+
+// readBlob answers with bytes of a complete blob, by Range.
+func (s *Server) readBlob(c *call) error {
+	id, err := delivery.ParseBlobID(c.r.PathValue("blob"))
+	if err != nil {
+		return bad("the path names no blob")
+	}
+	may, err := s.store.MayReadBlob(c, id, c.device())
+	if err != nil {
+		return err
+	}
+	if !may {
+		return delivery.ErrNotFound
+	}
+	m, err := s.store.Blob(c, id)
+	if err != nil {
+		return err
+	}
+	if !m.Complete() {
+		return delivery.Refuse(delivery.CodeConflict, "the upload is not complete")
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Cache-Control", "private, immutable, max-age=31536000")
+	h.Set("ETag", `"`+id.String()+`"`)
+	r := &blobReader{ctx: c, s: s, id: id, size: m.Size}
+	defer r.close()
+	control := http.NewResponseController(c.w)
+	http.ServeContent(&slowWriter{c.w, control}, c.r, "", time.Time{}, r)
+	_ = control.SetWriteDeadline(time.Time{})
+	if r.err != nil {
+		s.failed("reading a blob", r.err)
+	}
+	return nil
+}
+
+// slowWriter gives each write of a long answer a deadline of its own.
+type slowWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(pieceTime)) // fails only without a socket
+	return w.ResponseWriter.Write(p)
+}
+
+// blobReader reads a blob from wherever it was sought to.
+type blobReader struct {
+	ctx    context.Context
+	s      *Server
+	id     delivery.BlobID
+	size   int64
+	offset int64
+	open   io.ReadCloser
+	err    error
+}
+
+func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.size
+	}
+	if offset < 0 {
+		return 0, errors.New("server: seek before the start of a blob")
+	}
+	if offset != r.offset {
+		r.close()
+	}
+	r.offset = offset
+	return offset, nil
+}
+
+func (r *blobReader) Read(p []byte) (int, error) {
+	if r.offset >= r.size {
+		return 0, io.EOF
+	}
+	if r.open == nil {
+		if r.open, r.err = r.s.Blobs.Open(r.ctx, r.id, r.offset, r.size-r.offset); r.err != nil {
+			return 0, r.err
+		}
+	}
+	n, err := r.open.Read(p)
+	r.offset += int64(n)
+	r.s.metrics.blobOut.Add(float64(n))
+	return n, err
+}
+
+func (r *blobReader) close() {
+	if r.open != nil {
+		_ = r.open.Close() // it was only read
+		r.open = nil
+	}
+}

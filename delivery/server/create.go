@@ -1,0 +1,100 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// createRoom makes a room of a group that has one leaf, the caller's: everybody
+// else comes in by a commit that the room has ordered. The same request again
+// gets the same answer.
+func (s *Server) createRoom(c *call) error {
+	req, err := delivery.ParseCreateRoom(c.body)
+	if err != nil {
+		return bad("the body is not a CreateRoomRequest")
+	}
+	var m wire.MLSMessage
+	if wire.Unmarshal(req.GroupInfo, &m) != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return bad("the GroupInfo is not an MLSMessage with a GroupInfo")
+	}
+	id, err := delivery.RoomIDFromBytes(m.GroupInfo.GroupContext.GroupID)
+	if err != nil {
+		return bad("the group id is not a room id")
+	}
+	if err := s.here(id); err != nil {
+		return err
+	}
+	f, err := s.foundRoom(c.who.Device, m.GroupInfo, req.Tree)
+	if err != nil {
+		return s.founding(err)
+	}
+	if err := s.spend(c, "room", c.who.Device.Identity.String(), 1); err != nil {
+		return err
+	}
+	now := s.nowMS()
+	members := f.roster.Members()
+	r := delivery.NewRoom{
+		ID: id, Epoch: f.epoch, Kind: f.room.Kind, CreatedMS: now, State: f.base(), GroupInfo: req.GroupInfo,
+		Members: []delivery.Membership{members[0].Membership(id)},
+	}
+	switch err := s.store.CreateRoom(c, r); {
+	case errors.Is(err, delivery.ErrExists):
+		old, err := s.store.GroupInfo(c, id, f.epoch)
+		if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+			return err
+		}
+		if !bytes.Equal(old, req.GroupInfo) {
+			return delivery.Refuse(delivery.CodeConflict, "a room of this id exists")
+		}
+	case err != nil:
+		return err
+	default:
+		s.metrics.rooms.Inc()
+		s.follows.put(id, f)
+	}
+	return c.json(delivery.RoomHead{Room: id, Epoch: f.epoch, FirstSeq: 1, Kind: f.room.Kind, Status: delivery.RoomOpen})
+}
+
+// foundRoom checks a new room's group: GroupInfo and tree by RFC 9420, its
+// context and its one leaf by policy.
+func (s *Server) foundRoom(d delivery.Device, info *wire.GroupInfo, tree []byte) (*followed, error) {
+	if _, has := info.Extensions.Find(wire.ExtensionTypeExternalPub); !has {
+		return nil, bad("the GroupInfo has no external_pub: nobody could ever join by external commit")
+	}
+	if _, has := info.Extensions.Find(wire.ExtensionTypeRatchetTree); has {
+		return nil, bad("the tree comes beside the GroupInfo, not in it")
+	}
+	f, err := newFollowed(info, tree, s.SenderKey(), s.Now())
+	if err != nil {
+		return nil, err
+	}
+	members := f.roster.Members()
+	if len(members) != 1 || members[0].Leaf != info.Signer {
+		return nil, delivery.Refuse(delivery.CodeRefused, "a new room has one leaf, its creator's")
+	}
+	if members[0].Device != d.ID || members[0].Key != d.Key {
+		return nil, delivery.Refuse(delivery.CodeRefused, "the room's first leaf is another device's")
+	}
+	if role := f.room.Participants.Role(d.Identity); role < policy.RoleMember {
+		return nil, delivery.Refuse(delivery.CodeRefused, "the creator is not a participant")
+	}
+	return f, nil
+}
+
+func (s *Server) founding(err error) error {
+	if delivery.CodeOf(err) != "" {
+		return err
+	}
+	if refusal := s.policyRefusal(err); delivery.CodeOf(refusal) != "" {
+		return refusal
+	}
+	if isInvalid(err) {
+		return bad("the group does not verify: " + invalidity(err))
+	}
+	return fmt.Errorf("server: found a room: %w", err)
+}

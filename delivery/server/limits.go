@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+)
+
+// Bucket is a budget: Burst at once, refilled with PerHour.
+type Bucket struct {
+	Burst   float64
+	PerHour float64
+}
+
+// Limits are a service's budgets. A bucket's subject is a device, an identity
+// or an address, for the whole fleet; its name is a key of [DefaultBuckets].
+type Limits struct {
+	Buckets map[string]Bucket // what differs from DefaultBuckets
+	Work    WorkLimits
+}
+
+// DefaultBuckets is the budget of everything that is not an append. What the
+// subject is stands behind it.
+func DefaultBuckets() map[string]Bucket {
+	return map[string]Bucket{
+		"enrol":     {60, 120},    // address
+		"login":     {60, 600},    // device
+		"challenge": {300, 6000},  // address
+		"revoke":    {60, 120},    // address
+		"claim":     {200, 600},   // requester's identity
+		"drain":     {30, 30},     // requester's identity and the claimed one
+		"publish":   {30, 120},    // device, batches
+		"room":      {60, 120},    // identity
+		"search":    {120, 3600},  // device
+		"profile":   {20, 20},     // identity
+		"listing":   {30, 60},     // device
+		"ask":       {10, 20},     // identity
+		"report":    {20, 60},     // device
+		"resync":    {3, 6},       // device and room
+		"blob":      {600, 3600},  // device, uploads begun
+		"archive":   {600, 3600},  // identity
+		"ephemeral": {60, 7200},   // device
+		"heal":      {600, 36000}, // device
+	}
+}
+
+func (l *Limits) defaults() {
+	merged := DefaultBuckets()
+	for name, b := range l.Buckets {
+		merged[name] = b
+	}
+	l.Buckets = merged
+	l.Work.defaults()
+}
+
+// spend takes cost from a bucket. One that cannot be read allows and counts.
+func (s *Server) spend(ctx context.Context, name, subject string, cost float64) error {
+	b, known := s.Limits.Buckets[name]
+	if !known || b.Burst <= 0 {
+		return nil
+	}
+	ok, after, err := s.Buckets.Take(ctx, name+":"+subject, cost, b.PerHour/3600, b.Burst, s.Now())
+	if err != nil {
+		s.metrics.bucketsOpen.Inc()
+		return nil
+	}
+	if ok {
+		return nil
+	}
+	s.metrics.throttled.WithLabelValues(name).Inc()
+	return &delivery.Error{Code: delivery.CodeSlowDown, Detail: "this budget is spent: " + name, RetryAfter: max(after, time.Second)}
+}

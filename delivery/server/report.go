@@ -1,0 +1,129 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+)
+
+// The ladder of recovery (RFC 9420 §16.12, RFC 9750 §5): a member reports a
+// commit that it cannot process, because the service cannot see whether path
+// secrets decrypt; then devices resync, held back by a rate; then the room gets
+// a successor.
+
+// reasons are the ones that are counted by name.
+var reasons = map[string]bool{"path_secret": true, "confirmation_tag": true, "welcome": true, "parent_hash": true, "signature": true, "policy": true}
+
+// report notes that the caller cannot process the commit that led to the
+// present epoch.
+func (s *Server) report(c *call) error {
+	id, err := s.room(c)
+	if err != nil {
+		return err
+	}
+	var req delivery.ReportRequest
+	if err := c.readJSON(&req); err != nil {
+		return err
+	}
+	if len(req.Reason) > 64 {
+		return bad("a reason is one of the client's codes")
+	}
+	if err := s.spend(c, "report", c.device().String(), 1); err != nil {
+		return err
+	}
+	intervals, err := s.store.Memberships(c, id, c.device())
+	if err != nil {
+		return err
+	}
+	member := false
+	for _, m := range intervals {
+		member = member || m.From < req.Seq && (m.Current() || req.Seq <= m.Until)
+	}
+	if !member {
+		return delivery.ErrNotFound
+	}
+	entries, err := s.store.Log(c, id, delivery.LogRange{After: req.Seq - 1, Upto: req.Seq, Limit: 1, MaxBytes: delivery.MaxEntry})
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 || entries[0].Kind != delivery.KindCommit || entries[0].Epoch != req.Epoch {
+		return bad("no commit of this epoch stands at this seq")
+	}
+	reason := req.Reason
+	if !reasons[reason] {
+		reason = "other"
+	}
+	s.metrics.reports.WithLabelValues(reason).Inc()
+	if _, err := s.store.Report(c, id, req.Epoch+1, c.who.Device.Identity); err != nil {
+		return err
+	}
+	return c.nothing()
+}
+
+// succeed closes a room for its successor, which exists already and has the
+// caller in it. An admin may always; anybody may once half of the others have
+// reported the commit that led to this epoch.
+func (s *Server) succeed(c *call) error {
+	id, err := s.room(c)
+	if err != nil {
+		return err
+	}
+	var req delivery.SucceedRequest
+	if err := c.readJSON(&req); err != nil {
+		return err
+	}
+	if _, err := delivery.RoomIDFromBytes(req.Successor[:]); err != nil || req.Successor == id {
+		return bad("the successor is not another room")
+	}
+	f, err := s.follow(c, id)
+	if err != nil {
+		return err
+	}
+	m, in := f.roster.Device(c.device())
+	if !in {
+		return delivery.ErrNotFound
+	}
+	if req.Successor.Home() == s.Home {
+		list, err := s.store.Memberships(c, req.Successor, c.device())
+		if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+			return err
+		}
+		if n := len(list); n == 0 || !list[n-1].Current() {
+			return delivery.Refuse(delivery.CodeRefused, "the successor has to exist, with this device in it")
+		}
+	}
+	if !policy.IsAdmin(f.room, f.roster, m) {
+		n, err := s.store.Report(c, id, f.epoch, c.who.Device.Identity)
+		if err != nil {
+			return err
+		}
+		if others := len(f.roster.Identities()) - 1; 2*n < others {
+			if err := s.broken(RuleSucceed, delivery.Refuse(delivery.CodeRefused, "only an admin closes a room whose commits can be processed")); err != nil {
+				return err
+			}
+		}
+	}
+	err = s.store.WithRoom(c, id, func(tx delivery.RoomTx) error {
+		if _, err := tx.Member(c.device()); err != nil {
+			return err
+		}
+		switch room := tx.Room(); {
+		case room.Status == delivery.RoomSucceeded && *room.Successor == req.Successor:
+			return nil
+		case room.Status == delivery.RoomSucceeded:
+			return delivery.Refuse(delivery.CodeConflict, "the room has another successor")
+		}
+		return tx.SetStatus(delivery.RoomSucceeded, &req.Successor)
+	})
+	if err != nil {
+		return err
+	}
+	s.metrics.succeeded.Inc()
+	members, err := s.members(c, id, f.epoch)
+	if err != nil {
+		return err
+	}
+	s.ring(c, members, delivery.Hint{Kind: delivery.HintEntry, Room: id, Seq: 1})
+	return c.nothing()
+}

@@ -1,0 +1,510 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// A socket is a doorbell. One goroutine reads what the device sends, one writes
+// and is the only one that does. Between the bus and the writer stands a
+// bounded queue; when it overflows, all of it is dropped and each room that
+// lost something gets a Gap: the log is the truth.
+
+const (
+	helloTime  = 10 * time.Second
+	pingTime   = 30 * time.Second
+	writeTime  = 20 * time.Second
+	maxQueue   = 128     // frames
+	maxQueued  = 1 << 20 // bytes of entries in them
+	maxCarried = delivery.MaxText + 4<<10
+	maxHello   = 256 << 10
+	maxUp      = delivery.MaxEphemeral + 256
+)
+
+type socket struct {
+	s      *Server
+	conn   *websocket.Conn
+	device delivery.ConnectedDevice
+	token  string
+
+	wake chan struct{} // the writer has something to do
+
+	mu    sync.Mutex // guards the fields below; never held while writing
+	queue []queued
+	bytes int
+	gaps  map[delivery.RoomID]uint64 // rooms that lost frames: read after
+	mail  bool
+	end   *delivery.End // the last frame, then close
+	drain *delivery.Drain
+	pongs int // pings that are not answered
+}
+
+// queued is an entry or an ephemeral frame that waits for the writer.
+type queued struct {
+	room  delivery.RoomID
+	entry *delivery.Entry
+	frame []byte // instead of entry
+}
+
+// connect upgrades and serves a socket until it ends. A browser of any origin
+// may open one: nothing is granted before the first frame, which carries the
+// token, and no cookie is looked at.
+func (s *Server) connect(c *call) error {
+	if s.draining.Load() {
+		return &delivery.Error{Code: delivery.CodeRetry, Detail: "this instance is stopping", RetryAfter: time.Second}
+	}
+	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	defer func() { _ = conn.CloseNow() }()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context))
+	defer cancel()
+	k := &socket{s: s, conn: conn, wake: make(chan struct{}, 1)}
+	hello, err := k.hello(ctx)
+	if err != nil {
+		k.refuse(ctx, s.refusal(c, err))
+		return nil
+	}
+	k.serve(ctx, cancel, hello)
+	return nil
+}
+
+func (k *socket) hello(ctx context.Context) (*delivery.Hello, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	k.conn.SetReadLimit(maxHello)
+	frame, err := k.read(ctx)
+	if err != nil {
+		return nil, bad("no Hello within ten seconds")
+	}
+	hello, ok := frame.(*delivery.Hello)
+	if !ok {
+		return nil, bad("the first frame is not Hello")
+	}
+	found, err := k.s.lookup(ctx, hello.Token)
+	if err != nil {
+		return nil, err
+	}
+	k.token = hello.Token
+	k.device = delivery.ConnectedDevice{Device: found.session.Device.ID, Identity: found.session.Device.Identity}
+	k.conn.SetReadLimit(maxUp)
+	return hello, nil
+}
+
+func (k *socket) read(ctx context.Context) (any, error) {
+	kind, data, err := k.conn.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if kind != websocket.MessageBinary {
+		return nil, errors.New("server: a text message on a socket")
+	}
+	return delivery.ParseFrame(data)
+}
+
+// refuse says why before anything was attached.
+func (k *socket) refuse(ctx context.Context, e *delivery.Error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	end := delivery.End{Code: e.Code, Detail: e.Detail}
+	_ = k.conn.Write(ctx, websocket.MessageBinary, delivery.AppendFrame(nil, &end)) // it may be gone
+	_ = k.conn.Close(websocket.StatusPolicyViolation, string(e.Code))
+}
+
+// serve attaches first and answers then: nothing appended after Ready goes unrung.
+func (k *socket) serve(ctx context.Context, cancel context.CancelFunc, hello *delivery.Hello) {
+	detach, err := k.s.Bus.Attach(k.device.Device, k.hint)
+	if err != nil {
+		k.s.failed("attaching a socket", err)
+		k.refuse(ctx, delivery.Refuse(delivery.CodeRetry, "the service could not attach the socket"))
+		return
+	}
+	defer detach()
+	if !k.s.sockets.add(k) {
+		k.refuse(ctx, delivery.Refuse(delivery.CodeRetry, "this instance is stopping"))
+		return
+	}
+	defer k.s.sockets.remove(k)
+	// A revocation between lookup and Attach rang for nobody: look again.
+	k.s.sessions.forget(k.device.Device)
+	if _, err := k.s.lookup(ctx, k.token); err != nil {
+		k.refuse(ctx, delivery.Refuse(delivery.CodeLogIn, "the session ended"))
+		return
+	}
+	ready := delivery.Ready{TimeMS: k.s.nowMS(), PingSeconds: uint32(pingTime / time.Second)}
+	if err := k.write(ctx, delivery.AppendFrame(nil, &ready)); err != nil {
+		return
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer cancel()
+		k.writeLoop(ctx)
+	})
+	k.catchUp(ctx, hello.Cursors)
+	k.readLoop(ctx)
+	cancel()
+	writer.Wait()
+}
+
+// catchUp rings for the rooms whose log is past the device's cursor.
+func (k *socket) catchUp(ctx context.Context, cursors []delivery.Cursor) {
+	if len(cursors) == 0 {
+		return
+	}
+	mine, err := k.s.store.RoomsOf(ctx, k.device.Device)
+	if err != nil {
+		k.s.failed("reading a device's rooms", err)
+		return
+	}
+	member := make(map[delivery.RoomID]bool, len(mine))
+	for _, m := range mine {
+		member[m.Room] = true
+	}
+	for _, c := range cursors {
+		if !member[c.Room] {
+			continue
+		}
+		room, err := k.s.store.Room(ctx, c.Room)
+		if err == nil && room.NextSeq-1 > c.After {
+			k.gap(c.Room, c.After)
+		}
+	}
+}
+
+func (k *socket) readLoop(ctx context.Context) {
+	for {
+		frame, err := k.read(ctx)
+		if err != nil {
+			return
+		}
+		e, ok := frame.(*delivery.Ephemeral)
+		if !ok {
+			if frame == nil {
+				continue // of a later protocol
+			}
+			k.finish(delivery.CodeBadRequest, "a device sends Ephemeral after Hello and nothing else")
+			continue
+		}
+		k.s.ephemeral(ctx, k.device, e)
+	}
+}
+
+// hint is called by the bus and returns at once.
+func (k *socket) hint(h delivery.Hint) {
+	switch h.Kind {
+	case delivery.HintEntry:
+		if h.Entry == nil || len(h.Entry.Bytes) > maxQueued {
+			k.gap(h.Room, h.Seq-1)
+			return
+		}
+		k.push(queued{room: h.Room, entry: h.Entry})
+	case delivery.HintEphemeral:
+		k.push(queued{room: h.Room, frame: h.Payload})
+	case delivery.HintMail:
+		k.mu.Lock()
+		k.mail = true
+		k.mu.Unlock()
+		k.rouse()
+	case delivery.HintRevoked:
+		k.s.sessions.forget(k.device.Device)
+		k.finish(delivery.CodeRevoked, "this device was revoked by its owner")
+	case delivery.HintSessions:
+		k.s.sessions.forget(k.device.Device)
+		k.s.later(context.Background(), k.checkSession)
+	}
+}
+
+func (k *socket) checkSession(ctx context.Context) {
+	if _, err := k.s.lookup(ctx, k.token); delivery.CodeOf(err) == delivery.CodeLogIn {
+		k.finish(delivery.CodeLogIn, "the session ended")
+	}
+}
+
+func (k *socket) push(q queued) {
+	k.mu.Lock()
+	defer k.rouse()
+	defer k.mu.Unlock()
+	if _, behind := k.gaps[q.room]; behind && q.entry != nil {
+		k.s.metrics.dropped.WithLabelValues("gap").Inc()
+		return // the log is read after the gap anyway
+	}
+	size := len(q.frame)
+	if q.entry != nil && len(q.entry.Bytes) <= maxCarried {
+		size = len(q.entry.Bytes)
+	}
+	if len(k.queue) >= maxQueue || k.bytes+size > maxQueued {
+		if q.entry == nil {
+			k.s.metrics.dropped.WithLabelValues("ephemeral").Inc()
+			return
+		}
+		k.overflow()
+		k.lose(q)
+		return
+	}
+	k.queue = append(k.queue, q)
+	k.bytes += size
+}
+
+// overflow drops the queue and notes what each room lost. k.mu is held.
+func (k *socket) overflow() {
+	k.s.metrics.dropped.WithLabelValues("slow").Add(float64(len(k.queue)))
+	for _, q := range k.queue {
+		k.lose(q)
+	}
+	k.queue, k.bytes = nil, 0
+}
+
+// lose notes a gap for an entry that is not sent. k.mu is held.
+func (k *socket) lose(q queued) {
+	if q.entry != nil {
+		k.behind(q.room, q.entry.Seq-1)
+	}
+}
+
+func (k *socket) behind(room delivery.RoomID, after uint64) {
+	if k.gaps == nil {
+		k.gaps = map[delivery.RoomID]uint64{}
+	}
+	if old, known := k.gaps[room]; !known || after < old {
+		k.gaps[room] = after
+	}
+}
+
+func (k *socket) gap(room delivery.RoomID, after uint64) {
+	k.mu.Lock()
+	k.behind(room, after)
+	k.mu.Unlock()
+	k.rouse()
+}
+
+// finish ends the socket once the frame that says why is out.
+func (k *socket) finish(code delivery.Code, detail string) {
+	k.mu.Lock()
+	if k.end == nil {
+		k.end = &delivery.End{Code: code, Detail: detail}
+	}
+	k.mu.Unlock()
+	k.rouse()
+}
+
+func (k *socket) askToLeave(within time.Duration) {
+	k.mu.Lock()
+	k.drain = &delivery.Drain{WithinMS: uint32(within.Milliseconds())}
+	k.mu.Unlock()
+	k.rouse()
+}
+
+func (k *socket) rouse() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *socket) writeLoop(ctx context.Context) {
+	ping := time.NewTicker(pingTime)
+	defer ping.Stop()
+	var buffer []byte
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ping.C:
+			if !k.ping(ctx) {
+				return
+			}
+		case <-k.wake:
+			ok := false
+			if buffer, ok = k.flush(ctx, buffer); !ok {
+				return
+			}
+		}
+		if cap(buffer) > 64<<10 {
+			buffer = nil
+		}
+	}
+}
+
+// flush writes what waits, entries before gaps; false ends the socket.
+func (k *socket) flush(ctx context.Context, buffer []byte) ([]byte, bool) {
+	for {
+		k.mu.Lock()
+		queue, gaps, mail, end, drain := k.queue, k.gaps, k.mail, k.end, k.drain
+		k.queue, k.bytes, k.gaps, k.mail, k.drain = nil, 0, nil, false, nil
+		k.mu.Unlock()
+		if end != nil {
+			// Whoever is told to go is not told anything else.
+			_ = k.write(ctx, delivery.AppendFrame(buffer[:0], end)) // it may be gone
+			_ = k.conn.Close(websocket.StatusPolicyViolation, string(end.Code))
+			return buffer, false
+		}
+		if len(queue) == 0 && len(gaps) == 0 && !mail && drain == nil {
+			return buffer, true
+		}
+		var frames int
+		send := func(frame any) bool {
+			buffer = delivery.AppendFrame(buffer[:0], frame)
+			frames++
+			return k.write(ctx, buffer) == nil
+		}
+		if drain != nil && !send(drain) {
+			return buffer, false
+		}
+		for _, q := range queue {
+			if q.entry == nil {
+				frames++
+				if k.write(ctx, q.frame) != nil {
+					return buffer, false
+				}
+				continue
+			}
+			f := delivery.EntryFrame{Room: q.room, Entry: *q.entry}
+			if len(f.Entry.Bytes) > maxCarried {
+				f.Entry.Bytes = nil
+			}
+			if !send(&f) {
+				return buffer, false
+			}
+		}
+		for room, after := range gaps {
+			if !send(&delivery.Gap{Room: room, From: after}) {
+				return buffer, false
+			}
+		}
+		if mail && !send(&delivery.MailFrame{}) {
+			return buffer, false
+		}
+		k.s.metrics.sent.Add(float64(frames))
+	}
+}
+
+func (k *socket) write(ctx context.Context, frame []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	return k.conn.Write(ctx, websocket.MessageBinary, frame)
+}
+
+// ping asks whether the other end lives, and the store whether the session
+// does: a hint that was lost costs at most this long. Two pings without an
+// answer end the socket.
+func (k *socket) ping(ctx context.Context) bool {
+	k.mu.Lock()
+	k.pongs++
+	missed := k.pongs
+	k.mu.Unlock()
+	if missed > 2 {
+		k.s.metrics.dropped.WithLabelValues("dead").Inc()
+		return false
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 2*pingTime)
+		defer cancel()
+		if k.conn.Ping(ctx) == nil {
+			k.mu.Lock()
+			k.pongs = 0
+			k.mu.Unlock()
+		}
+		k.checkSession(ctx)
+	}()
+	return true
+}
+
+// sockets are the ones of this instance.
+type sockets struct {
+	mu      sync.Mutex // guards the fields below
+	open    map[*socket]struct{}
+	closing bool
+	empty   chan struct{} // closed when closing and none is left
+}
+
+func (s *sockets) init() { s.open, s.empty = map[*socket]struct{}{}, make(chan struct{}) }
+
+func (s *sockets) add(k *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.open[k] = struct{}{}
+	k.s.metrics.sockets.Inc()
+	return true
+}
+
+func (s *sockets) remove(k *socket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, k)
+	k.s.metrics.sockets.Dec()
+	if s.closing && len(s.open) == 0 {
+		close(s.empty)
+	}
+}
+
+func (s *sockets) drain(ctx context.Context, within time.Duration) {
+	s.mu.Lock()
+	first := !s.closing
+	s.closing = true
+	if first && len(s.open) == 0 {
+		close(s.empty)
+	}
+	for k := range s.open {
+		k.askToLeave(within)
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.empty:
+		return
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for k := range s.open {
+		k.finish(delivery.CodeRetry, "this instance stopped")
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.empty:
+	case <-time.After(time.Second):
+		s.mu.Lock()
+		for k := range s.open {
+			_ = k.conn.CloseNow() // it did not even read that it ends
+		}
+		s.mu.Unlock()
+		<-s.empty
+	}
+}
+
+// ephemeral passes presence or typing on to the room's other devices: from a
+// leaf of the current epoch, by the device at that leaf. What does not fit is
+// dropped in silence: nothing depends on it.
+func (s *Server) ephemeral(ctx context.Context, from delivery.ConnectedDevice, e *delivery.Ephemeral) {
+	if s.here(e.Room) != nil || s.spend(ctx, "ephemeral", from.Device.String(), 1) != nil {
+		return
+	}
+	f, err := s.follow(ctx, e.Room)
+	if err != nil || f.epoch != e.Epoch {
+		return
+	}
+	m, in := f.roster.At(e.Leaf)
+	if !in || m.Device != from.Device {
+		return
+	}
+	all, err := s.members(ctx, e.Room, f.epoch)
+	if err != nil {
+		return
+	}
+	others := make([]identity.DeviceID, 0, len(all))
+	for _, d := range all {
+		if d != from.Device {
+			others = append(others, d)
+		}
+	}
+	s.ring(ctx, others, delivery.Hint{Kind: delivery.HintEphemeral, Room: e.Room, Payload: delivery.AppendFrame(nil, e)})
+}
