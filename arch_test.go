@@ -123,6 +123,7 @@ var bans = []ban{{
 // what for. A module without a row is refused.
 const outside = `
 filippo.io/edwards25519          internal/strict25519 mls/...        # strict signatures, fixed-base X25519
+github.com/BurntSushi/toml       node                                # configuration files
 github.com/cloudflare/circl      mls/...                             # X448 and Ed448, which the standard library lacks
 github.com/coder/websocket       delivery/server delivery/client/... node sim # sockets of both ends
 github.com/fxamacker/cbor/v2     content                             # MIMI content is CBOR

@@ -128,10 +128,10 @@ func (d *Draft) checkAdds(o *Options) error {
 			fresh = append(fresh, k)
 		}
 	}
-	if err := checkKeyPackages(d.group.cs, fresh, o); err != nil {
+	if err := checkNoClientTwice(d.packages); err != nil {
 		return err
 	}
-	return checkNoClientTwice(d.packages)
+	return checkKeyPackages(d.group.cs, fresh, o)
 }
 
 // applyTree applies Updates, SelfRemoves and Removes, then Adds, and finds the

@@ -1,0 +1,138 @@
+package node
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/askucher/compax-core/delivery/server"
+	"github.com/askucher/compax-core/identity"
+)
+
+// Config says what a node serves and where it keeps it. Every zero value has a
+// default; [Load] fills it from a file and the environment.
+type Config struct {
+	Dir           string // data directory; "compax-data"
+	Listen        string // of the API; "127.0.0.1:8080"
+	MetricsListen string // "127.0.0.1:9091"; "off" = none
+	// MetricsToken guards the metrics, at least 16 bytes. Empty: made at the
+	// first start and kept in Dir/metrics.token.
+	MetricsToken string
+
+	Home           string // label, six hex digits; empty: made at the first start and kept
+	Domain         string // for mimi:// names; "localhost"
+	Name           string // shown to people; "Compax"
+	Version        string
+	TrustedProxies []string // addresses or prefixes whose X-Forwarded-For counts
+
+	RetentionDays        int   // of the log; 30
+	ArchiveRetentionDays int   // of sealed history; as RetentionDays
+	MaxBlobBytes         int64 // 4 GiB
+	DrainSeconds         int   // how long sockets have to go when the node stops; 5
+
+	Buckets map[string]server.Bucket
+	Work    server.WorkLimits
+	Rules   map[server.Rule]server.Mode
+
+	Log    *slog.Logger     // slog.Default
+	Now    func() time.Time // time.Now
+	Digest string           // of the file that Load read
+}
+
+const minToken = 16
+
+// check fills the defaults and names every fault at once.
+func (c *Config) check() error {
+	def(&c.Dir, "compax-data")
+	def(&c.Listen, "127.0.0.1:8080")
+	def(&c.MetricsListen, "127.0.0.1:9091")
+	def(&c.Domain, "localhost")
+	def(&c.Name, "Compax")
+	def(&c.RetentionDays, 30)
+	def(&c.ArchiveRetentionDays, c.RetentionDays)
+	def(&c.MaxBlobBytes, 4<<30)
+	def(&c.DrainSeconds, 5)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"metrics.bind", c.MetricsListen}} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil && a.addr != "off" {
+			fault("%s: %q is not host:port", a.name, a.addr)
+		}
+	}
+	if c.MetricsToken != "" && len(c.MetricsToken) < minToken {
+		fault("metrics token: %d bytes, at least %d (openssl rand -hex 32 makes one)", len(c.MetricsToken), minToken)
+	}
+	if c.Home != "" {
+		if b, err := hex.DecodeString(c.Home); err != nil || len(b) != len(identity.Home{}) || c.Home == "000000" {
+			fault("home: %q is not a label of six hex digits", c.Home)
+		}
+	}
+	if strings.ContainsAny(c.Domain, "/ :?#@") {
+		fault("domain: %q is not a domain name", c.Domain)
+	}
+	for name, v := range map[string]int64{
+		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
+		"max_blob_bytes": c.MaxBlobBytes, "drain_seconds": int64(c.DrainSeconds),
+	} {
+		if v < 0 || v > 1<<50 {
+			fault("%s: %d is out of range", name, v)
+		}
+	}
+	for name, b := range c.Buckets {
+		if _, known := server.DefaultBuckets()[name]; !known {
+			fault("buckets: %q is not a bucket", name)
+		}
+		if b.Burst < 0 || b.PerHour < 0 {
+			fault("buckets.%s: a budget is not negative", name)
+		}
+	}
+	for rule, mode := range c.Rules {
+		if _, known := server.Rules()[rule]; !known {
+			fault("rules: %q is not a rule", rule)
+		}
+		if !slices.Contains([]server.Mode{server.ModeOff, server.ModeShadow, server.ModeOn}, mode) {
+			fault("rules.%s: %q is not off, shadow or on", rule, mode)
+		}
+	}
+	if _, err := prefixes(c.TrustedProxies); err != nil {
+		fault("trusted_proxies: %w", err)
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+func def[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// prefixes reads addresses and prefixes.
+func prefixes(list []string) ([]netip.Prefix, error) {
+	out := make([]netip.Prefix, len(list))
+	for i, text := range list {
+		if a, err := netip.ParseAddr(text); err == nil {
+			out[i] = netip.PrefixFrom(a, a.BitLen())
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a prefix", text)
+		}
+		out[i] = p
+	}
+	return out, nil
+}

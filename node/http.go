@@ -1,0 +1,86 @@
+package node
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+//go:embed page.html
+var pageSource string
+
+var page = template.Must(template.New("page").Parse(pageSource))
+
+// handler serves the API, and at the root a page that says what this is.
+func (n *Node) handler() http.Handler {
+	mux := http.NewServeMux()
+	api := n.service.Handler()
+	for _, root := range []string{"/v1/", "/health", "/health/", "/openapi.json"} {
+		mux.Handle(root, api)
+	}
+	mux.HandleFunc("GET /{$}", n.servePage)
+	return mux
+}
+
+func (n *Node) servePage(w http.ResponseWriter, r *http.Request) {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, map[string]string{"Name": n.config.Name, "URL": scheme + "://" + r.Host, "Home": n.home.String()}); err != nil {
+		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = w.Write(b.Bytes()) // the reader is gone: nobody to tell
+}
+
+// clientAddress finds the sender of a request behind trusted proxies: the last
+// address of X-Forwarded-For that is not one of theirs.
+func clientAddress(proxies []netip.Prefix) func(*http.Request) string {
+	if len(proxies) == 0 {
+		return nil
+	}
+	trusted := func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return false
+		}
+		for _, p := range proxies {
+			if p.Contains(a.Unmap()) {
+				return true
+			}
+		}
+		return false
+	}
+	return func(r *http.Request) string {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			host = r.RemoteAddr
+		}
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(hops) - 1; i >= 0 && trusted(host); i-- {
+			if hop := strings.TrimSpace(hops[i]); hop != "" {
+				host = hop
+			}
+		}
+		return host
+	}
+}
+
+// quiet keeps the HTTP server's own complaints, which name addresses, out of
+// the log: they are counted nowhere and help nobody.
+func quiet(l *slog.Logger) *log.Logger {
+	return slog.NewLogLogger(discardAddresses{l.Handler()}, slog.LevelDebug)
+}
