@@ -17,7 +17,7 @@ step "go vet"
 go vet "${PACKAGES[@]}"
 (cd tools && go vet ./... && go test ./...) # a module of its own
 
-step "lint: dropped and flattened errors, open bodies and rows, kept contexts"
+step "lint: dropped and flattened errors, open rows, kept contexts"
 mkdir -p bin
 (cd tools && go build -o ../bin/lint ./lint)
 go vet -vettool=bin/lint "${PACKAGES[@]}"

@@ -16,7 +16,6 @@ require (
 	github.com/ryanrolds/sqlclosecheck v0.6.0
 	github.com/sivchari/containedctx v1.0.3
 	github.com/sonatard/noctx v0.5.1
-	github.com/timakin/bodyclose v0.0.0-20260723120731-857993a2939c
 	golang.org/x/tools v0.52.0
 )
 

@@ -128,10 +128,10 @@ func (d *Draft) checkAdds(o *Options) error {
 			fresh = append(fresh, k)
 		}
 	}
-	if err := checkNoClientTwice(d.packages); err != nil {
+	if err := checkKeyPackages(d.group.cs, fresh, o); err != nil {
 		return err
 	}
-	return checkKeyPackages(d.group.cs, fresh, o)
+	return checkNoClientTwice(d.packages)
 }
 
 // applyTree applies Updates, SelfRemoves and Removes, then Adds, and finds the

@@ -37,12 +37,7 @@ func (e *Editor) Freeze() *Tree {
 func (e *Editor) Width() uint32 { return 1 << e.top }
 
 // Leaf returns the leaf at l, nil when it is blank or not in the tree.
-func (e *Editor) Leaf(l LeafIndex) *wire.LeafNode {
-	if n := find(e.root, e.top, l.Node()); n != nil {
-		return n.leaf
-	}
-	return nil
-}
+func (e *Editor) Leaf(l LeafIndex) *wire.LeafNode { return leafAt(e.root, e.top, l) }
 
 // own returns *n as a node that e may write to, and forgets what was computed
 // for it.

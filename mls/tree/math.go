@@ -13,7 +13,8 @@ type LeafIndex uint32
 // node 2i, parents are odd (Appendix C).
 type NodeIndex uint32
 
-// Node returns the node index of the leaf.
+// Node returns the node index of the leaf, which must be in a tree: an index from
+// outside can be as large as 2^32-1 and is compared with the width first.
 func (l LeafIndex) Node() NodeIndex { return NodeIndex(2 * l) }
 
 // IsLeaf reports whether n is a leaf.

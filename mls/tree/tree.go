@@ -79,11 +79,14 @@ func (t *Tree) HashAt(n NodeIndex) []byte {
 }
 
 // Leaf returns the leaf at l, nil when it is blank or not in the tree.
-func (t *Tree) Leaf(l LeafIndex) *wire.LeafNode {
-	if n := find(t.root, t.top, l.Node()); n != nil {
-		return n.leaf
+func (t *Tree) Leaf(l LeafIndex) *wire.LeafNode { return leafAt(t.root, t.top, l) }
+
+// leafAt returns the leaf at l below a root of the given level, or nil.
+func leafAt(root *node, top int, l LeafIndex) *wire.LeafNode {
+	if uint64(l) >= 1<<top { // before l.Node(), which wraps for indices from 2^31
+		return nil
 	}
-	return nil
+	return find(root, top, l.Node()).leaf
 }
 
 // Parent returns the content of the parent node n, nil when it is blank, a leaf

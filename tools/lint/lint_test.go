@@ -32,10 +32,6 @@ func swallowed(err error) error {
 	}
 	return err
 }
-func open(r *http.Request) {
-	resp, err := http.DefaultClient.Do(r)
-	_, _ = resp, err
-}
 func nowhere() { _, _ = http.Get("http://127.0.0.1") }
 func deferred(f *os.File) { defer f.Close() }
 `
@@ -59,7 +55,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		t.Fatalf("nothing found:\n%s", out)
 	}
 	lines := strings.Split(faults, "\n")
-	for _, fault := range []string{"type kept", "func dropped", "func compared", "func flattened", "\t\treturn nil", "\tresp, err", "func nowhere"} {
+	for _, fault := range []string{"type kept", "func dropped", "func compared", "func flattened", "\t\treturn nil", "func nowhere"} {
 		found := false
 		for i, line := range lines {
 			if strings.HasPrefix(line, fault) {

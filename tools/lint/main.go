@@ -1,6 +1,6 @@
 // Command lint holds the analyzers beyond go vet and staticcheck, for
-// "go vet -vettool": errors that are dropped or compared by identity, responses,
-// rows and statements that stay open, contexts kept in structs or not passed on.
+// "go vet -vettool": errors that are dropped or compared by identity, rows and
+// statements that stay open, contexts kept in structs or not passed on.
 //
 // A finding that is right as it is gets a blank assignment or a rewrite, not a
 // comment that silences it.
@@ -19,7 +19,6 @@ import (
 	"github.com/ryanrolds/sqlclosecheck/pkg/analyzer"
 	"github.com/sivchari/containedctx"
 	"github.com/sonatard/noctx"
-	"github.com/timakin/bodyclose/passes/bodyclose"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/unitchecker"
 )
@@ -33,7 +32,6 @@ func main() {
 		productOnly(errcheck.Analyzer, "Close"),
 		productOnly(wrapping()),
 		productOnly(nilerr.Analyzer),
-		productOnly(bodyclose.Analyzer),
 		rowserr.NewAnalyzer("github.com/jackc/pgx/v5"),
 		analyzer.NewClosedAnalyzer(),
 		productOnly(containedctx.Analyzer),
