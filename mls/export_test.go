@@ -172,3 +172,43 @@ func (g *Group) NextKey() (key, nonce []byte) {
 	}
 	return k.key, k.nonce
 }
+
+// Reforge is a commit of this member changed after it was made, with a signature,
+// a membership tag and a confirmation tag that fit the change: what only the
+// committer itself can do.
+func (g *Group) Reforge(c *Commit, mutate func(*wire.Commit)) []byte {
+	content := c.own.content.Content
+	changed := new(wire.Commit)
+	if err := wire.Unmarshal(wire.Marshal(content.Commit), changed); err != nil {
+		panic(err)
+	}
+	mutate(changed)
+	content.Commit = changed
+	ac, err := g.sign(wire.WireFormatPublicMessage, content)
+	if err != nil {
+		panic(err)
+	}
+	draft, err := g.public.Draft(content.Sender, c.own.content.Content.Commit.Proposals, g.config.options(c.own.next.now))
+	if err != nil {
+		panic(err)
+	}
+	after := c.own.next.public.Tree()
+	nodes, err := after.FilteredDirectPath(g.leaf)
+	if err != nil {
+		panic(err)
+	}
+	secrets, err := derivePath(g.cs, c.own.path.first, len(nodes))
+	if err != nil {
+		panic(err)
+	}
+	staged, err := draft.Finish(ac, after)
+	if err != nil {
+		panic(err)
+	}
+	start, err := startEpoch(g.cs, g.keys.init, secrets.commit, nil, staged.EncodedContext(), staged.ConfirmedTranscriptHash())
+	if err != nil {
+		panic(err)
+	}
+	ac.Auth.ConfirmationTag = start.tag
+	return g.publicMessage(ac)
+}

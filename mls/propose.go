@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
@@ -128,6 +129,13 @@ type Proposed struct {
 func (g *Group) Propose(p ProposeParams) (*Proposed, error) {
 	if p.Proposal.ProposalType == wire.ProposalTypeUpdate {
 		return nil, fmt.Errorf("%w: use ProposeUpdate for an update", ErrParams)
+	}
+	if p.Proposal.ProposalType == wire.ProposalTypeSelfRemove {
+		for _, held := range g.public.Proposals() {
+			if held.Proposal.ProposalType == wire.ProposalTypeSelfRemove && tree.LeafIndex(held.Sender.LeafIndex) == g.leaf {
+				return nil, fmt.Errorf("%w: a SelfRemove of this client is held already", ErrParams)
+			}
+		}
 	}
 	return g.propose(p)
 }

@@ -150,7 +150,7 @@ func (c *Config) enterPublic(cs *suite.Suite, info *wire.GroupInfo, encoded []by
 // together, then those by value.
 func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 	var list []wire.ProposalOrRef
-	for _, ref := range g.committable(p.Skip, len(p.Proposals) > 0) {
+	for _, ref := range g.committable(p.Skip, p.Proposals) {
 		list = append(list, wire.ProposalOrRef{Type: wire.ProposalOrRefTypeReference, Reference: ref})
 	}
 	for _, proposal := range p.Proposals {
@@ -166,8 +166,9 @@ func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 // committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
 // a SelfRemove over a Remove over the newest Update of a leaf, each key package
 // and pre-shared key once, one GroupContextExtensions, a ReInit only alone. Our
-// own updates and removals of ourselves are for others to commit.
-func (g *Group) committable(skip []wire.ProposalRef, others bool) []wire.ProposalRef {
+// own updates and removals of ourselves are for others to commit. What the
+// commit brings by value comes first.
+func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []wire.ProposalRef {
 	held := g.public.Proposals()
 	rank := func(t wire.ProposalType) int {
 		switch t {
@@ -188,6 +189,17 @@ func (g *Group) committable(skip []wire.ProposalRef, others bool) []wire.Proposa
 	}
 	best := map[tree.LeafIndex]int{}
 	seen := map[string]bool{}
+	taken := map[tree.LeafIndex]bool{g.leaf: true}
+	for i := range values {
+		switch p := &values[i]; p.ProposalType {
+		case wire.ProposalTypeReInit:
+			return nil
+		case wire.ProposalTypeRemove:
+			taken[tree.LeafIndex(p.Remove.Removed)] = true
+		default:
+			seen[onceKey(p)] = true
+		}
+	}
 	var chosen []int
 	var reinit = -1
 	for i := range held {
@@ -195,11 +207,10 @@ func (g *Group) committable(skip []wire.ProposalRef, others bool) []wire.Proposa
 		if containsRef(skip, p.Ref) {
 			continue
 		}
-		key := ""
 		switch p.Proposal.ProposalType {
 		case wire.ProposalTypeUpdate, wire.ProposalTypeRemove, wire.ProposalTypeSelfRemove:
 			l := leafOf(p)
-			if l == g.leaf {
+			if taken[l] {
 				continue
 			}
 			if j, ok := best[l]; !ok || rank(p.Proposal.ProposalType) >= rank(held[j].Proposal.ProposalType) {
@@ -211,23 +222,19 @@ func (g *Group) committable(skip []wire.ProposalRef, others bool) []wire.Proposa
 				reinit = i
 			}
 			continue
-		case wire.ProposalTypeAdd:
-			key = "add" + string(p.Proposal.Add.KeyPackage.LeafNode.SignatureKey)
-		case wire.ProposalTypePSK:
-			key = "psk" + string(wire.Marshal(&p.Proposal.PreSharedKey.PSK))
-		case wire.ProposalTypeGroupContextExtensions:
-			key = "gce"
 		}
-		if key != "" && seen[key] {
-			continue
+		if key := onceKey(p.Proposal); key != "" {
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
 		}
-		seen[key] = true
 		chosen = append(chosen, i)
 	}
 	for _, i := range best {
 		chosen = append(chosen, i)
 	}
-	if len(chosen) == 0 && reinit >= 0 && !others {
+	if len(chosen) == 0 && reinit >= 0 && len(values) == 0 {
 		chosen = append(chosen, reinit)
 	}
 	refs := make([]wire.ProposalRef, 0, len(chosen))
@@ -239,6 +246,19 @@ func (g *Group) committable(skip []wire.ProposalRef, others bool) []wire.Proposa
 		}
 	}
 	return refs
+}
+
+// onceKey is what two proposals share that exclude each other, "" for none.
+func onceKey(p *wire.Proposal) string {
+	switch p.ProposalType {
+	case wire.ProposalTypeAdd:
+		return "add" + string(p.Add.KeyPackage.LeafNode.SignatureKey)
+	case wire.ProposalTypePSK:
+		return "psk" + string(wire.Marshal(&p.PreSharedKey.PSK))
+	case wire.ProposalTypeGroupContextExtensions:
+		return "extensions"
+	}
+	return ""
 }
 
 func containsRef(refs []wire.ProposalRef, ref wire.ProposalRef) bool {
