@@ -262,7 +262,8 @@ func TestDecodeAllocates(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		per := (after.TotalAlloc - before.TotalAlloc) / rounds
-		if bound := uint64(4096 + 64*len(b)); per > bound {
+		// 64 bytes a byte as built, up to 72 under the race detector.
+		if bound := uint64(4096 + 96*len(b)); per > bound {
 			t.Errorf("%s: %d bytes of message allocate %d, bound %d", name, len(b), per, bound)
 		}
 	}

@@ -88,11 +88,12 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.token, err = metricsToken(c); err != nil {
 		return nil, err
 	}
-	if n.api, err = net.Listen("tcp", c.Listen); err != nil {
+	var listen net.ListenConfig
+	if n.api, err = listen.Listen(ctx, "tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("listen for the API: %w", err)
 	}
 	if c.MetricsListen != "off" {
-		if n.metrics, err = net.Listen("tcp", c.MetricsListen); err != nil {
+		if n.metrics, err = listen.Listen(ctx, "tcp", c.MetricsListen); err != nil {
 			return nil, fmt.Errorf("listen for metrics: %w", err)
 		}
 	}
