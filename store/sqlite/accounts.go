@@ -255,7 +255,7 @@ func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment) error
 	return s.write(ctx, func(c *change) error {
 		_, err := c.exec(`INSERT INTO archive(identity, name, size, created_ms, sealed) VALUES(?, ?, ?, ?, ?)
 			ON CONFLICT(identity, name) DO UPDATE SET size = excluded.size, created_ms = excluded.created_ms, sealed = excluded.sealed`,
-			a.Identity[:], a.Name, len(a.Sealed), a.CreatedMS, a.Sealed)
+			a.Identity[:], []byte(a.Name), len(a.Sealed), a.CreatedMS, a.Sealed)
 		return err
 	})
 }
@@ -264,9 +264,9 @@ func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment) error
 func (s *Store) Archive(ctx context.Context, id identity.PublicKey, after string, limit int) (list []delivery.ArchiveSegment, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.query("SELECT name, size, created_ms FROM archive WHERE identity = ? AND name > ? ORDER BY name LIMIT ?", func(r row) error {
-			list = append(list, delivery.ArchiveSegment{Identity: id, Name: r.text(0), Size: int(r.int(1)), CreatedMS: r.int(2)})
+			list = append(list, delivery.ArchiveSegment{Identity: id, Name: string(r.blob(0)), Size: int(r.int(1)), CreatedMS: r.int(2)})
 			return nil
-		}, id[:], after, limit)
+		}, id[:], []byte(after), limit)
 	})
 	return list, err
 }
@@ -274,7 +274,7 @@ func (s *Store) Archive(ctx context.Context, id identity.PublicKey, after string
 // ArchiveSegment reads one segment.
 func (s *Store) ArchiveSegment(ctx context.Context, id identity.PublicKey, name string) (a delivery.ArchiveSegment, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT size, created_ms, sealed FROM archive WHERE identity = ? AND name = ?", id[:], name)
+		r, err := c.one("SELECT size, created_ms, sealed FROM archive WHERE identity = ? AND name = ?", id[:], []byte(name))
 		if err == nil {
 			a = delivery.ArchiveSegment{Identity: id, Name: name, Size: int(r.int(0)), CreatedMS: r.int(1), Sealed: r.blob(2)}
 		}

@@ -507,7 +507,7 @@ var sealed = []contract{
 		k.is(err, delivery.ErrNotFound)
 	}},
 	{"archive names are opaque bytes up to 128, in byte order", func(k *kit) {
-		names := []string{"!", "Z", "a b", "a%", "a_b", "é", strings.Repeat("z", 128)}
+		names := []string{"\x00\xff", "!", "Z", "a b", "a%", "a_b", "é", strings.Repeat("z", 128)}
 		for _, n := range names {
 			k.ok(k.store.PutArchive(k.ctx, delivery.ArchiveSegment{Identity: person(1), Name: n, CreatedMS: now}))
 		}
@@ -519,7 +519,7 @@ var sealed = []contract{
 		for _, s := range must(k.store.Archive(k.ctx, person(1), "", 100))(k) {
 			got = append(got, s.Name)
 		}
-		want := []string{"!", "Z", "a", "a b", "a%", "a_b", strings.Repeat("z", 128), "é"}
+		want := []string{"\x00\xff", "!", "Z", "a", "a b", "a%", "a_b", strings.Repeat("z", 128), "é"}
 		if !reflect.DeepEqual(got, want) {
 			k.Fatalf("order is %q", got)
 		}

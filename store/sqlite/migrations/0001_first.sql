@@ -174,7 +174,7 @@ CREATE TABLE snapshots (
 CREATE TABLE archive (
     n          INTEGER PRIMARY KEY,
     identity   BLOB NOT NULL,
-    name       TEXT NOT NULL,
+    name       BLOB NOT NULL,
     size       INTEGER NOT NULL,
     created_ms INTEGER NOT NULL,
     sealed     BLOB NOT NULL,

@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/fnv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+const deviceColumns = "d.id, d.identity, d.key, d.role, d.version, d.credential, d.enrolled_ms, d.seen_ms"
+
+func scanDevice(scan func(...any) error, more ...any) (d delivery.Device, err error) {
+	var id, owner, key []byte
+	err = noRows(scan(append([]any{&id, &owner, &key, &d.Role, &d.Version, &d.Credential, &d.EnrolledMS, &d.SeenMS}, more...)...))
+	copy(d.ID[:], id)
+	copy(d.Identity[:], owner)
+	copy(d.Key[:], key)
+	return d, err
+}
+
+// lockDevice serialises enrolment and revocation of one device, which may have
+// no row yet.
+func lockDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
+	h := fnv.New64a()
+	_, _ = h.Write(id[:])
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(h.Sum64()))
+	return err
+}
+
+// Enrol makes a device known, or takes its newer credential.
+func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
+	return s.write(ctx, func(tx pgx.Tx) error {
+		if err := lockDevice(ctx, tx, d.ID); err != nil {
+			return err
+		}
+		var revoked bool
+		err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM revocations WHERE identity = $1 AND device = $2)", d.Identity[:], d.ID[:]).Scan(&revoked)
+		if err != nil {
+			return err
+		}
+		if revoked {
+			return delivery.ErrRevoked
+		}
+		old, err := scanDevice(tx.QueryRow(ctx, "SELECT "+deviceColumns+" FROM devices d WHERE d.id = $1 FOR UPDATE", d.ID[:]).Scan)
+		switch {
+		case errors.Is(err, delivery.ErrNotFound):
+			_, err := tx.Exec(ctx, `INSERT INTO devices(id, identity, key, role, version, credential, enrolled_ms, seen_ms)
+				VALUES($1, $2, $3, $4, $5, $6, $7, $8)`,
+				d.ID[:], d.Identity[:], d.Key[:], int64(d.Role), int64(d.Version), notNull(d.Credential), d.EnrolledMS, d.SeenMS)
+			return err
+		case err != nil:
+			return err
+		case old.Identity != d.Identity || old.Key != d.Key:
+			return delivery.ErrExists
+		case d.Version == old.Version && bytes.Equal(d.Credential, old.Credential):
+			return nil
+		case d.Version <= old.Version:
+			return delivery.ErrChanged
+		}
+		_, err = tx.Exec(ctx, "UPDATE devices SET role = $1, version = $2, credential = $3 WHERE id = $4", int64(d.Role), int64(d.Version), notNull(d.Credential), d.ID[:])
+		return err
+	})
+}
+
+func (s *Store) oneDevice(ctx context.Context, where string, key []byte) (delivery.Device, error) {
+	if s.closed.Load() {
+		return delivery.Device{}, ErrClosed
+	}
+	d, err := scanDevice(s.pool.QueryRow(ctx, "SELECT "+deviceColumns+" FROM devices d WHERE "+where, key).Scan)
+	return d, translate(err)
+}
+
+// Device finds a device by id.
+func (s *Store) Device(ctx context.Context, id identity.DeviceID) (delivery.Device, error) {
+	return s.oneDevice(ctx, "d.id = $1", id[:])
+}
+
+// DeviceByKey finds a device by its public key.
+func (s *Store) DeviceByKey(ctx context.Context, key identity.DevicePublicKey) (delivery.Device, error) {
+	return s.oneDevice(ctx, "d.key = $1", key[:])
+}
+
+// Devices reads an identity's devices.
+func (s *Store) Devices(ctx context.Context, id identity.PublicKey) (list []delivery.Device, err error) {
+	err = s.list(ctx, "SELECT "+deviceColumns+" FROM devices d WHERE d.identity = $1 ORDER BY d.n", []any{id[:]}, func(scan func(...any) error) error {
+		d, err := scanDevice(scan)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
+// cascade is what goes with a device's row. Whoever adds to it holds the row.
+var cascade = []string{
+	"DELETE FROM sessions WHERE device = $1",
+	"DELETE FROM key_packages WHERE device = $1",
+	"DELETE FROM mail WHERE device = $1",
+	"DELETE FROM wrapped_keys WHERE device = $1",
+	"UPDATE blobs SET dead = true WHERE owner = $1 AND refs = 0 AND NOT dead",
+	"DELETE FROM devices WHERE id = $1",
+}
+
+// Revoke keeps the tombstone and deletes what the device had.
+func (s *Store) Revoke(ctx context.Context, r delivery.StoredRevocation) (fresh bool, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		if err := lockDevice(ctx, tx, r.Device); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, "INSERT INTO revocations(device, identity, bytes, revoked_ms) VALUES($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+			r.Device[:], r.Identity[:], notNull(r.Bytes), r.RevokedMS)
+		if fresh = err == nil && tag.RowsAffected() == 1; !fresh {
+			return err
+		}
+		var one int
+		err = row(tx.QueryRow(ctx, "SELECT 1 FROM devices WHERE id = $1 AND identity = $2 FOR UPDATE", r.Device[:], r.Identity[:]), &one)
+		if errors.Is(err, delivery.ErrNotFound) {
+			return nil
+		}
+		for _, query := range cascade {
+			if err == nil {
+				_, err = tx.Exec(ctx, query, r.Device[:])
+			}
+		}
+		return err
+	})
+	return fresh && err == nil, err
+}
+
+func scanRevocation(scan func(...any) error) (v delivery.StoredRevocation, err error) {
+	var owner, device []byte
+	err = noRows(scan(&owner, &device, &v.Bytes, &v.RevokedMS))
+	copy(v.Identity[:], owner)
+	copy(v.Device[:], device)
+	return v, err
+}
+
+// Revocations reads an identity's tombstones.
+func (s *Store) Revocations(ctx context.Context, id identity.PublicKey) (list []delivery.StoredRevocation, err error) {
+	err = s.list(ctx, "SELECT identity, device, bytes, revoked_ms FROM revocations WHERE identity = $1 ORDER BY n", []any{id[:]}, func(scan func(...any) error) error {
+		v, err := scanRevocation(scan)
+		list = append(list, v)
+		return err
+	})
+	return list, err
+}
+
+// Revoked looks one device up.
+func (s *Store) Revoked(ctx context.Context, id identity.PublicKey, device identity.DeviceID) (delivery.StoredRevocation, error) {
+	if s.closed.Load() {
+		return delivery.StoredRevocation{}, ErrClosed
+	}
+	v, err := scanRevocation(s.pool.QueryRow(ctx, "SELECT identity, device, bytes, revoked_ms FROM revocations WHERE identity = $1 AND device = $2", id[:], device[:]).Scan)
+	return v, translate(err)
+}
+
+// RevokedMembers reads current memberships of revoked devices.
+func (s *Store) RevokedMembers(ctx context.Context, limit int) (list []delivery.Membership, err error) {
+	err = s.list(ctx, "SELECT "+memberColumns+` FROM revocations v
+		JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0 JOIN rooms r ON r.n = m.room LIMIT $1`,
+		[]any{int64(limit)}, memberships(&list))
+	return list, err
+}
+
+// holdDevice keeps a device's row from being deleted until the transaction
+// ends; delivery.ErrNotFound when it is not enrolled, or not any more.
+func holdDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
+	var one int
+	return row(tx.QueryRow(ctx, "SELECT 1 FROM devices WHERE id = $1 FOR KEY SHARE", id[:]), &one)
+}
+
+// OpenSession inserts the session and swaps the copy counter.
+func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied bool, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		var stored []byte
+		err := row(tx.QueryRow(ctx, "SELECT counter FROM devices WHERE id = $1 FOR UPDATE", n.Device[:]), &stored)
+		if err != nil {
+			return err
+		}
+		copied = stored != nil && !bytes.Equal(stored, n.Have[:]) && !bytes.Equal(stored, n.Want[:])
+		if _, err := tx.Exec(ctx, "UPDATE devices SET counter = $1, seen_ms = greatest(seen_ms, $2) WHERE id = $3", n.Want[:], n.NowMS, n.Device[:]); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO sessions(token, device, expires_ms) VALUES($1, $2, $3)", n.Token[:], n.Device[:], n.ExpiresMS)
+		return err
+	})
+	return copied && err == nil, err
+}
+
+// seenEvery is how rarely a session's use is noted, in milliseconds.
+const seenEvery = 60_000
+
+// Session finds a live session.
+func (s *Store) Session(ctx context.Context, token [32]byte, nowMS int64) (v delivery.Session, err error) {
+	if s.closed.Load() {
+		return v, ErrClosed
+	}
+	v.Device, err = scanDevice(s.pool.QueryRow(ctx, "SELECT "+deviceColumns+`, s.expires_ms FROM sessions s JOIN devices d ON d.id = s.device
+		WHERE s.token = $1 AND s.expires_ms > $2`, token[:], nowMS).Scan, &v.ExpiresMS)
+	if err != nil || nowMS-v.Device.SeenMS < seenEvery {
+		return v, translate(err)
+	}
+	v.Device.SeenMS = nowMS
+	return v, s.write(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE devices SET seen_ms = $1 WHERE id = $2 AND seen_ms < $1", nowMS, v.Device.ID[:])
+		return err
+	})
+}
+
+// CloseSession ends one session.
+func (s *Store) CloseSession(ctx context.Context, token [32]byte) error {
+	return s.write(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM sessions WHERE token = $1", token[:])
+		return err
+	})
+}
+
+// UseNonce spends a nonce.
+func (s *Store) UseNonce(ctx context.Context, key identity.DevicePublicKey, nonce [16]byte, expiresMS int64) (fresh bool, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "INSERT INTO nonces(key, nonce, expires_ms) VALUES($1, $2, $3) ON CONFLICT DO NOTHING", key[:], nonce[:], expiresMS)
+		fresh = tag.RowsAffected() == 1
+		return err
+	})
+	return fresh && err == nil, err
+}

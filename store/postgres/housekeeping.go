@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/askucher/compax-core/delivery"
+)
+
+// Sweep drops what the plan allows. Each room's log is trimmed from its
+// beginning, so what is kept stays without a gap: an entry older than the plan
+// allows waits behind one that a wrong clock made younger. It passes over rooms
+// that somebody holds; the next call finds them.
+func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts delivery.SweepCounts, err error) {
+	limit := int64(plan.Limit)
+	if limit <= 0 {
+		limit = 1000
+	}
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		counts = delivery.SweepCounts{}
+		if err := sweepLog(ctx, tx, plan.LogBefore, limit, &counts); err != nil {
+			return err
+		}
+		if err := sweepWelcomes(ctx, tx, plan.WelcomesBefore, limit, &counts); err != nil {
+			return err
+		}
+		for _, t := range []struct {
+			count  *int64
+			query  string
+			before int64
+		}{
+			{&counts.Sessions, "DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
+			{&counts.KeyPackages, "DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
+			{&counts.Nonces, "DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
+			{&counts.Mail, "DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.MailKeysBefore},
+			{&counts.Archive, "DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.ArchiveBefore},
+		} {
+			tag, err := tx.Exec(ctx, t.query, t.before, limit)
+			if err != nil {
+				return err
+			}
+			*t.count = tag.RowsAffected()
+			counts.More = counts.More || *t.count == limit
+		}
+		return sweepBlobs(ctx, tx, plan.UploadsBefore, limit, &counts)
+	})
+	if err != nil {
+		return delivery.SweepCounts{}, err
+	}
+	return counts, nil
+}
+
+// sweepLog trims rooms whose oldest entry is too old, those first.
+func sweepLog(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
+	for left := limit; ; {
+		var room, first, next int64
+		err := row(tx.QueryRow(ctx, "SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < $1 ORDER BY first_ms LIMIT 1 FOR UPDATE SKIP LOCKED", before), &room, &first, &next)
+		if errors.Is(err, delivery.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if left <= 0 {
+			counts.More = true
+			return nil
+		}
+		gone, err := trim(ctx, tx, room, first, next, before, left)
+		if err != nil {
+			return err
+		}
+		counts.Entries += gone
+		left -= gone
+	}
+}
+
+// trim drops at most limit of a room's oldest entries older than before.
+func trim(ctx context.Context, tx pgx.Tx, room, first, next, before, limit int64) (gone int64, err error) {
+	rows, err := tx.Query(ctx, "SELECT seq, accepted_ms FROM log WHERE room = $1 AND seq >= $2 ORDER BY seq LIMIT $3", room, first, limit+1)
+	if err != nil {
+		return 0, err
+	}
+	keep, found := next, false // the oldest seq that stays
+	var keepMS *int64
+	err = eachRow(rows, func(scan func(...any) error) error {
+		var seq, ms int64
+		if err := scan(&seq, &ms); err != nil || found {
+			return err
+		}
+		if ms >= before || gone == limit {
+			keep, keepMS, found = seq, &ms, true
+			return nil
+		}
+		gone++
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, query := range []string{
+		`UPDATE blobs SET refs = refs - gone.k, dead = (refs = gone.k)
+			FROM (SELECT blob, count(*) AS k FROM blob_refs WHERE room = $1 AND seq < $2 GROUP BY blob) AS gone WHERE id = gone.blob`,
+		"DELETE FROM blob_refs WHERE room = $1 AND seq < $2",
+		"DELETE FROM seen WHERE room = $1 AND seq < $2",
+		"DELETE FROM log WHERE room = $1 AND seq < $2",
+	} {
+		if _, err := tx.Exec(ctx, query, room, keep); err != nil {
+			return 0, err
+		}
+	}
+	_, err = tx.Exec(ctx, "UPDATE rooms SET first_seq = $1, first_ms = $2 WHERE n = $3", keep, keepMS, room)
+	return gone, err
+}
+
+// sweepWelcomes gives up Welcomes that nobody acknowledged for long.
+func sweepWelcomes(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
+	type welcome struct {
+		room, epoch int64
+		current     uint64
+	}
+	var old []welcome
+	rows, err := tx.Query(ctx, `SELECT w.room, w.epoch, r.epoch FROM welcomes w JOIN rooms r ON r.n = w.room WHERE w.created_ms < $1
+		LIMIT $2 FOR UPDATE OF r SKIP LOCKED`, before, limit)
+	if err != nil {
+		return err
+	}
+	err = eachRow(rows, func(scan func(...any) error) error {
+		var w welcome
+		err := scan(&w.room, &w.epoch, &w.current)
+		old = append(old, w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range old {
+		if _, err := tx.Exec(ctx, "DELETE FROM joiners WHERE room = $1 AND epoch = $2", w.room, w.epoch); err != nil {
+			return err
+		}
+		states, err := freeWelcomes(ctx, tx, w.room, w.current)
+		if err != nil {
+			return err
+		}
+		counts.States += states
+	}
+	counts.Welcomes = int64(len(old))
+	counts.More = counts.More || int64(len(old)) == limit
+	return nil
+}
+
+// sweepBlobs marks old uploads that nothing refers to, and names all blobs that
+// are marked: those stay until DeleteBlob says that their bytes are gone.
+func sweepBlobs(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
+	tag, err := tx.Exec(ctx, `UPDATE blobs SET dead = true WHERE id IN (
+		SELECT id FROM blobs WHERE refs = 0 AND NOT dead AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, before, limit)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, "SELECT id FROM blobs WHERE dead ORDER BY id LIMIT $1", limit)
+	if err != nil {
+		return err
+	}
+	err = eachRow(rows, func(scan func(...any) error) error {
+		var id []byte
+		if err := scan(&id); err != nil {
+			return err
+		}
+		counts.Blobs = append(counts.Blobs, delivery.BlobID(id))
+		return nil
+	})
+	counts.More = counts.More || tag.RowsAffected() == limit || int64(len(counts.Blobs)) == limit
+	return err
+}
+
+// StartIncarnation jumps every room's seq behind a marker and drops what a
+// restored copy must not use.
+func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
+	return s.write(ctx, func(tx pgx.Tx) error {
+		for _, q := range []struct {
+			query string
+			args  []any
+		}{
+			{"LOCK TABLE rooms IN EXCLUSIVE MODE", nil},
+			{`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + $1, epoch, $2, $3, '' FROM rooms`,
+				[]any{int64(delivery.IncarnationJump), int64(delivery.KindIncarnation), nowMS}},
+			{`UPDATE rooms SET first_seq = CASE WHEN first_seq = next_seq THEN next_seq + $1 ELSE first_seq END,
+				first_ms = coalesce(first_ms, $2), next_seq = next_seq + $1 + 1, incarnation = incarnation + 1, changed_ms = $2,
+				status = CASE WHEN status = $3 THEN status ELSE $4 END`,
+				[]any{int64(delivery.IncarnationJump), nowMS, int64(delivery.RoomSucceeded), int64(delivery.RoomHealing)}},
+			{"DELETE FROM sessions", nil},
+			// Their refs stay known: a package that was handed out after the backup
+			// must not come in again.
+			{"UPDATE key_packages SET claimed = true, bytes = '' WHERE NOT last_resort AND NOT claimed", nil},
+			{"UPDATE devices SET counter = NULL", nil},
+		} {
+			if _, err := tx.Exec(ctx, q.query, q.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
