@@ -1,0 +1,290 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// Profile is an open profile: one account on one device. Every method may be
+// called by several goroutines at once.
+//
+// Errors are what package sdk, delivery and delivery/client name; what crosses
+// the socket arrives as an [*Error] that explains them.
+type Profile interface {
+	// Self says whose profile it is. It sends nothing.
+	Self(context.Context, None) (Self, error)
+	// Sync sends what waits in the outbox and catches up with the service: the
+	// mailbox and the log of every open room. Offline (client.ErrOffline) nothing
+	// is lost and what is here can still be read.
+	Sync(context.Context, None) (None, error)
+	// Chats lists rooms and requests, the latest first. It sends nothing.
+	Chats(context.Context, None) ([]Chat, error)
+
+	// NewRoom makes a group, or finds or makes the direct room with somebody.
+	NewRoom(context.Context, NewRoomRequest) (Room, error)
+	// Add invites somebody with all their devices; Remove takes all of them out.
+	Add(context.Context, MemberRequest) (None, error)
+	Remove(context.Context, MemberRequest) (None, error)
+	// Accept joins a room that a stranger invites to; Decline forgets it.
+	Accept(context.Context, RoomRequest) (None, error)
+	Decline(context.Context, RoomRequest) (None, error)
+	// Leave takes this account out of a room.
+	Leave(context.Context, RoomRequest) (None, error)
+	// Rename gives a room another title.
+	Rename(context.Context, RenameRequest) (None, error)
+	// Members lists who is in a room, as its ratchet tree says.
+	Members(context.Context, RoomRequest) ([]Member, error)
+
+	// Send says something: text, files, or both. It returns when the service has
+	// given it a seq; offline the message waits in the outbox, and the error wraps
+	// client.ErrOffline. Two calls with one Key make one message, and answer the
+	// same, also when a process died in between.
+	Send(context.Context, SendRequest, func(Progress) error) (Sent, error)
+	// Edit, Delete and React change or comment the message Seq.
+	Edit(context.Context, EditRequest) (Sent, error)
+	Delete(context.Context, MessageRequest) (Sent, error)
+	React(context.Context, ReactRequest) (Sent, error)
+	// Get writes a message's file to a path, and goes on where an interrupted one
+	// stopped.
+	Get(context.Context, GetRequest, func(Progress) error) (File, error)
+
+	// Listen gives what arrives, from the profile's own cursor or after a seq, and
+	// waits for more until the context ends. The cursor is moved past a row when f
+	// has returned nil for it. f ends the listening by [ErrStop] (its row counts as
+	// heard), or by any other error (its row does not). What this very device said is left out.
+	Listen(context.Context, ListenRequest, func(Row) error) (None, error)
+	// History gives what stands now of one chat, ascending: edits applied,
+	// deletions gone, reactions with their message. It sends nothing.
+	History(context.Context, HistoryRequest, func(Row) error) (None, error)
+	// Search finds messages by part of their text, newest first. It sends nothing.
+	Search(context.Context, SearchRequest, func(Row) error) (None, error)
+
+	// Devices lists the account's own devices and those that were revoked.
+	Devices(context.Context, None) ([]Device, error)
+	// Revoke ends a device for good (sdk.ErrNoKey: the phrase is needed).
+	Revoke(context.Context, RevokeRequest) (None, error)
+	// Safety gives the number to compare with somebody, and notes that it was
+	// compared when Confirm is set.
+	Safety(context.Context, SafetyRequest) (Safety, error)
+}
+
+// None is a request or an answer without content.
+type None struct{}
+
+// Who names somebody: by username (normalised, without @) or identity, one of them.
+type Who struct {
+	Username string              `json:"username,omitempty"`
+	Identity *identity.PublicKey `json:"identity,omitempty"`
+}
+
+// Self is the profile's own account.
+type Self struct {
+	Profile  string             `json:"profile"`
+	Identity identity.PublicKey `json:"identity"`
+	Device   identity.DeviceID  `json:"device"`
+	Name     string             `json:"name,omitempty"`
+	Username string             `json:"username,omitempty"`
+	Server   string             `json:"server"`
+	Waiting  int                `json:"waiting,omitempty"` // messages in the outbox
+}
+
+// Chat is a room in the list.
+type Chat struct {
+	Chat    delivery.RoomID     `json:"chat"`
+	Title   string              `json:"title"`             // what to show: the title, or the other person's name
+	Kind    string              `json:"kind"`              // "group" or "direct"
+	Status  string              `json:"status"`            // an sdk.Status; "request" for a request
+	Request bool                `json:"request,omitempty"` // a stranger's invitation
+	From    *identity.PublicKey `json:"from,omitempty"`    // who invites
+	Members int                 `json:"members,omitempty"` // people
+	Seq     uint64              `json:"seq,omitempty"`     // last processed
+	Unread  int                 `json:"unread,omitempty"`  // messages of others
+	Time    *time.Time          `json:"time,omitempty"`    // of the last message
+	Last    string              `json:"last,omitempty"`    // its text, or what it is
+	With    string              `json:"with,omitempty"`    // username of the other one in a direct room
+}
+
+// NewRoomRequest makes a room: Title for a group, or Direct.
+type NewRoomRequest struct {
+	Title  string `json:"title,omitempty"`
+	Direct *Who   `json:"direct,omitempty"`
+}
+
+// Room names a room.
+type Room struct {
+	Chat delivery.RoomID `json:"chat"`
+}
+
+// RoomRequest is about one room.
+type RoomRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+}
+
+// RenameRequest gives a room a title of at most content.MaxTitle bytes.
+type RenameRequest struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Title string          `json:"title"`
+}
+
+// MemberRequest is about somebody in a room.
+type MemberRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Who  Who             `json:"who"`
+}
+
+// Member is one person in a room.
+type Member struct {
+	Identity identity.PublicKey  `json:"identity"`
+	Name     string              `json:"name,omitempty"`
+	Username string              `json:"username,omitempty"`
+	Devices  []identity.DeviceID `json:"devices"`
+	Self     bool                `json:"self,omitempty"`
+	Verified bool                `json:"verified,omitempty"`
+}
+
+// SendRequest is a message: Text (at most content.MaxText bytes) or a file, or
+// both: then the text is the file's caption.
+type SendRequest struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Key   [16]byte        `json:"key"` // random, one for each message: makes a repetition harmless
+	Text  string          `json:"text,omitempty"`
+	File  string          `json:"file,omitempty"`  // absolute path
+	Reply uint64          `json:"reply,omitempty"` // seq, 0 = none
+}
+
+// Sent is where a message stands in its room.
+type Sent struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Seq   uint64          `json:"seq"`
+	Epoch uint64          `json:"epoch"`
+	ID    string          `json:"id"` // message id, hex
+}
+
+// MessageRequest is about the message Seq.
+type MessageRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Seq  uint64          `json:"seq"`
+}
+
+// EditRequest replaces a message's text.
+type EditRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Seq  uint64          `json:"seq"`
+	Text string          `json:"text"`
+}
+
+// ReactRequest adds a reaction, or takes it back.
+type ReactRequest struct {
+	Chat   delivery.RoomID `json:"chat"`
+	Seq    uint64          `json:"seq"`
+	Emoji  string          `json:"emoji"` // at most content.MaxReaction bytes
+	Remove bool            `json:"remove,omitempty"`
+}
+
+// GetRequest saves the file of message Seq at Path. What is there is replaced,
+// at the end and at once: until then the bytes lie in Path + ".part".
+type GetRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Seq  uint64          `json:"seq"`
+	Path string          `json:"path"` // absolute
+}
+
+// File is a file of a message.
+type File struct {
+	Name string `json:"name"` // as its sender called it: not a path to trust
+	Type string `json:"type,omitempty"`
+	Size uint64 `json:"size"` // bytes
+	Path string `json:"path,omitempty"`
+}
+
+// Progress is how far a transfer is, in bytes.
+type Progress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+// ListenRequest says what to listen for.
+type ListenRequest struct {
+	Chat   *delivery.RoomID `json:"chat,omitempty"`  // nil = all
+	Since  *uint64          `json:"since,omitempty"` // after this seq, with Chat; nil = the profile's cursor
+	Events bool             `json:"events,omitempty"`
+}
+
+// HistoryRequest says what to read of one chat.
+type HistoryRequest struct {
+	Chat   delivery.RoomID `json:"chat"`
+	Since  uint64          `json:"since,omitempty"` // after this seq
+	Limit  int             `json:"limit,omitempty"` // the last so many; 0 = all
+	Events bool            `json:"events,omitempty"`
+}
+
+// SearchRequest looks for text.
+type SearchRequest struct {
+	Text  string           `json:"text"`
+	Chat  *delivery.RoomID `json:"chat,omitempty"`
+	Limit int              `json:"limit,omitempty"` // 0 = 100
+}
+
+// Row is one thing that happened in a chat.
+type Row struct {
+	Chat      delivery.RoomID    `json:"chat"`
+	Seq       uint64             `json:"seq"`
+	Epoch     uint64             `json:"epoch"`
+	ID        string             `json:"id,omitempty"` // message id, hex
+	From      identity.PublicKey `json:"from,omitzero"`
+	Name      string             `json:"name,omitempty"` // what From is called here
+	Device    identity.DeviceID  `json:"device,omitzero"`
+	Time      time.Time          `json:"time"` // the service's clock
+	Kind      string             `json:"kind"` // an sdk.LineKind
+	Text      string             `json:"text,omitempty"`
+	ReplyTo   uint64             `json:"reply_to,omitempty"`    // seq; 0 when it is not known here
+	ReplyToID string             `json:"reply_to_id,omitempty"` // message id
+	Target    uint64             `json:"target,omitempty"`      // seq of what an edit, deletion or reaction is about
+	TargetID  string             `json:"target_id,omitempty"`
+	File      *File              `json:"file,omitempty"`
+	Cause     string             `json:"cause,omitempty"` // why something cannot be shown
+	Edited    bool               `json:"edited,omitempty"`
+	Own       bool               `json:"own,omitempty"` // said by this account
+	Reactions []Reaction         `json:"reactions,omitempty"`
+}
+
+// Reaction is an emoji and who reacted with it.
+type Reaction struct {
+	Emoji string               `json:"emoji"`
+	From  []identity.PublicKey `json:"from"`
+}
+
+// Device is one of the account's devices.
+type Device struct {
+	Device  identity.DeviceID `json:"device"`
+	Name    string            `json:"name,omitempty"`
+	This    bool              `json:"this,omitempty"`
+	Made    *time.Time        `json:"made,omitempty"` // when it was attested
+	Revoked bool              `json:"revoked,omitempty"`
+}
+
+// RevokeRequest ends a device. Phrase is empty when this device holds the
+// account's key.
+type RevokeRequest struct {
+	Device identity.DeviceID `json:"device"`
+	Phrase string            `json:"phrase,omitempty"`
+}
+
+// SafetyRequest asks for the number of somebody.
+type SafetyRequest struct {
+	Who     Who  `json:"who"`
+	Confirm bool `json:"confirm,omitempty"` // it was compared and is the same
+}
+
+// Safety is what two people compare.
+type Safety struct {
+	Identity identity.PublicKey `json:"identity"`
+	Name     string             `json:"name,omitempty"`
+	Username string             `json:"username,omitempty"`
+	Number   string             `json:"number"` // 60 digits in groups of five
+	QR       string             `json:"qr"`     // content of the code to scan
+	Verified bool               `json:"verified"`
+}
