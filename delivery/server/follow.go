@@ -200,12 +200,6 @@ func (f *follows) init(limit int) {
 	f.rooms, f.order, f.left, f.loads = map[delivery.RoomID]*list.Element{}, list.New(), limit, map[delivery.RoomID]*load{}
 }
 
-func (f *follows) get(room delivery.RoomID, epoch uint64) *followed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.find(room, epoch)
-}
-
 // find looks a state up. f.mu is held.
 func (f *follows) find(room delivery.RoomID, epoch uint64) *followed {
 	e := f.rooms[room]
