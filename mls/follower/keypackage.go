@@ -176,6 +176,9 @@ func verifyPackageSignatures(cs *suite.Suite, list []*wire.KeyPackage, which []i
 		}
 		for _, i := range chunk {
 			k := list[i]
+			if err := cs.ValidateSignaturePublicKey(k.LeafNode.SignatureKey); err != nil {
+				return at(i, len(list), invalid(ErrKeyPackage, "%w: signature_key: %w", tree.ErrPublicKey, err))
+			}
 			if !cs.VerifyWithLabel(k.LeafNode.SignatureKey, "LeafNodeTBS", leafTBS(&k.LeafNode), k.LeafNode.Signature) {
 				return at(i, len(list), invalid(ErrKeyPackage, "%w: of its leaf node", ErrSignature))
 			}

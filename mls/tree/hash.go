@@ -25,6 +25,7 @@ func (e *Editor) hash(n *node, at NodeIndex) []byte {
 		n.sum = combine(n.left.sum, n.right.sum)
 	}
 	n.hash = e.cs.Hash(e.buf)
+	n.marks = marks(n)
 	return n.hash
 }
 

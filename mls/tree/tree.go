@@ -24,11 +24,12 @@ type node struct {
 	leaf        *wire.LeafNode   // content of a leaf, nil when blank
 	parent      *wire.ParentNode // content of a parent, nil when blank
 	owner       *Editor
-	hash        []byte   // tree hash (Section 7.8); nil until computed
-	sum         *summary // nil until computed; nil afterwards too when no leaf is below
-	members     uint32   // filled leaves at or below
-	filled      bool     // a filled node is at or below: the resolution is not empty
-	ownParent   bool     // parent.UnmergedLeaves was copied by owner
+	hash        []byte    // tree hash (Section 7.8); nil until computed
+	sum         *summary  // nil until computed; nil afterwards too when no leaf is below
+	marks       [2]uint64 // see marks; computed with hash
+	members     uint32    // filled leaves at or below
+	filled      bool      // a filled node is at or below: the resolution is not empty
+	ownParent   bool      // parent.UnmergedLeaves was copied by owner
 }
 
 func (n *node) blank() bool { return n.leaf == nil && n.parent == nil }

@@ -151,8 +151,8 @@ func (t *Tree) checkLeaves(o *VerifyOptions) error {
 			return nil
 		}
 		for _, m := range chunk {
-			if !t.cs.VerifyWithLabel(m.leaf.SignatureKey, "LeafNodeTBS", leafTBS(m.leaf, o.GroupID, m.index), m.leaf.Signature) {
-				return atLeaf(m.index, fmt.Errorf("%w: of the leaf node", ErrSignature))
+			if err := checkLeafSignature(t.cs, m.leaf, o.GroupID, m.index); err != nil {
+				return atLeaf(m.index, err)
 			}
 		}
 		return nil
