@@ -1,0 +1,12 @@
+// Package appends measures how many entries a second a service acknowledges
+// after fsync, through the whole HTTP API, beside what pgbench reaches on the
+// same disk with a function that does the same sequence bump and insert.
+//
+// The service runs as a process of its own (the test binary, started again),
+// with the default embedded store and without its limits against abuse; the load
+// comes from this process over keep-alive connections. Both share the machine's
+// cores, so CPU-seconds are told apart. It tests nothing: read the numbers in
+// docs/benchmarks.md, make them with make bench PKG=./bench/appends.
+//
+// Start reading at BenchmarkAppends.
+package appends
