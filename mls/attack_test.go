@@ -74,7 +74,7 @@ func content(g *mls.Group, kind wire.ContentType) wire.FramedContent {
 }
 
 // commitOf makes a commit by a member, honestly.
-func commitOf(t *testing.T, w *mlstest.World, c *mlstest.Client, p mls.CommitParams) *mls.Commit {
+func commitOf(t testing.TB, w *mlstest.World, c *mlstest.Client, p mls.CommitParams) *mls.Commit {
 	t.Helper()
 	p.Random, p.Now = w.Random(), w.Now
 	commit, err := c.Group.Commit(p)

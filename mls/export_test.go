@@ -212,3 +212,16 @@ func (g *Group) Reforge(c *Commit, mutate func(*wire.Commit)) []byte {
 	ac.Auth.ConfirmationTag = start.tag
 	return g.publicMessage(ac)
 }
+
+// DamageRecord changes a byte of a record's body and makes its checksum fit.
+func DamageRecord(r Record, at int, change byte) Record {
+	body, err := openRecord(r)
+	if err != nil {
+		panic(err)
+	}
+	body = append([]byte(nil), body...)
+	if len(body) > 0 {
+		body[at%len(body)] ^= change
+	}
+	return Record{Key: r.Key, Value: sealRecord(r.Key, body)}
+}

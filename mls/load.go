@@ -87,6 +87,9 @@ func (l *loader) group(c *Config) (*Group, error) {
 		return nil, err
 	}
 	if g.status == statusRemoved {
+		if len(g.past) > 0 && g.past[0].epoch() != epoch {
+			return nil, fmt.Errorf("%w: the last epoch before the removal is missing", ErrState)
+		}
 		return g, nil
 	}
 	for _, key := range l.withPrefix(prefixResumption) {
