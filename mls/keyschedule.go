@@ -82,22 +82,6 @@ func (s *epochSecrets) all() []*Secret {
 	}
 }
 
-// clone copies every secret.
-func (s *epochSecrets) clone() epochSecrets {
-	c := *s
-	for _, p := range c.all() {
-		*p = p.clone()
-	}
-	return c
-}
-
-// wipe wipes every secret.
-func (s *epochSecrets) wipe() {
-	for _, p := range s.all() {
-		p.Wipe()
-	}
-}
-
 // exportSecret is MLS-Exporter (RFC 9420 Section 8.5).
 func exportSecret(cs *suite.Suite, exporter Secret, label string, context []byte, length int) Secret {
 	secret := Secret(cs.DeriveSecret(exporter, label))

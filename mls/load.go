@@ -34,7 +34,6 @@ type loader struct {
 	bodies  map[string][]byte
 	trees   secretTrees
 	changes map[uint64][]byte // of the public state, by epoch
-	export  []uint32
 }
 
 func (l *loader) add(r Record) error {
