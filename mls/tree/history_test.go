@@ -16,7 +16,7 @@ import (
 
 // history runs one random history on a Tree and on the naive model.
 type history struct {
-	t       *testing.T
+	t       testing.TB
 	rng     *rand.Rand
 	tree    *Tree
 	model   *naive
@@ -75,7 +75,7 @@ func (h *history) sign(leaf *wire.LeafNode, l LeafIndex, signer *suite.Signature
 	leaf.Signature = sig
 }
 
-func newHistory(t *testing.T, seed uint64) *history {
+func newHistory(t testing.TB, seed uint64) *history {
 	cs := lookup(t, suite.X25519AES128GCMSHA256Ed25519)
 	h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 9420)), signers: map[LeafIndex]*suite.SignatureKey{}, groupID: []byte("history")}
 	h.tree = &Tree{cs: cs}
