@@ -8,5 +8,7 @@
 // cores, so CPU-seconds are told apart. It tests nothing: read the numbers in
 // docs/benchmarks.md, make them with make bench PKG=./bench/appends.
 //
+// With COMPAX_BENCH_PROFILE set to a path the service writes its CPU profile there.
+//
 // Start reading at BenchmarkAppends.
 package appends
