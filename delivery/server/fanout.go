@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/askucher/compax-core/delivery"
@@ -41,6 +42,14 @@ func (a *audience) get(room delivery.RoomID, epoch uint64) ([]identity.DeviceID,
 	}
 	a.order.MoveToFront(e)
 	return e.Value.(*listeners).devices, true
+}
+
+// has reports whether a device is known to be in a room in an epoch. Who is in
+// a room changes with its epoch only, so a yes holds for as long as the room is
+// in that epoch; a no says nothing.
+func (a *audience) has(room delivery.RoomID, epoch uint64, device identity.DeviceID) bool {
+	devices, _ := a.get(room, epoch)
+	return slices.Contains(devices, device)
 }
 
 func (a *audience) put(l *listeners) {

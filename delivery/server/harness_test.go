@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -356,3 +357,5 @@ func (k *connected) next() any {
 		return nil
 	}
 }
+
+func sha(b []byte) [32]byte { return sha256.Sum256(b) }

@@ -76,6 +76,9 @@ func (s *Server) checkPackage(raw []byte, d delivery.Device) (delivery.StoredKey
 	now := s.Now()
 	ref, err := verifyPackage(kp, now.Add(clockSlack))
 	if err != nil {
+		if refusal := s.policyRefusal(err); delivery.CodeOf(refusal) != "" {
+			return delivery.StoredKeyPackage{}, refusal
+		}
 		return delivery.StoredKeyPackage{}, bad("a package does not verify (RFC 9420 §10.1)")
 	}
 	cred, err := policy.CheckLeaf(&kp.LeafNode)

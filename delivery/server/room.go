@@ -257,34 +257,35 @@ func (s *Server) joiners(ctx context.Context, st *staged) ([]delivery.Joiner, er
 func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, error) {
 	var done outcome
 	now := s.Now()
+	known := s.audience.has(in.room, in.epoch, in.device.ID)
 	accepted := now.UnixMilli()
 	if in.old {
 		accepted = min(accepted, in.acceptedMS)
 	}
 	err := s.store.WithRoom(ctx, in.room, func(tx delivery.RoomTx) error {
 		done = outcome{} // it may run again
-		known, dup, err := tx.Duplicate(in.device.ID, in.hash)
+		first, dup, err := tx.Duplicate(in.device.ID, in.hash)
 		if err != nil {
 			return err
 		}
 		if dup {
-			known.Duplicate = true
-			done.accepted = known
+			first.Duplicate = true
+			done.accepted = first
 			return nil
 		}
-		if err := s.open(tx, in, now); err != nil {
+		room := tx.Room()
+		if err := s.open(tx, in, known && room.Epoch == in.epoch, now); err != nil {
 			return err
 		}
-		room := tx.Room()
 		if room.Incarnation > 0 {
 			// A member may have offered this very entry while the room healed.
-			known, dup, err := tx.Duplicate(identity.DeviceID{}, in.hash)
+			first, dup, err := tx.Duplicate(identity.DeviceID{}, in.hash)
 			if err != nil {
 				return err
 			}
 			if dup {
-				known.Duplicate = true
-				done.accepted = known
+				first.Duplicate = true
+				done.accepted = first
 				return nil
 			}
 		}
@@ -321,8 +322,8 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 }
 
 // open checks what stands before the epoch: the room takes entries, and the
-// device is in it. A joining device is not, yet.
-func (s *Server) open(tx delivery.RoomTx, in *incoming, now time.Time) error {
+// device is in it, unless that is known already. A joining device is not, yet.
+func (s *Server) open(tx delivery.RoomTx, in *incoming, member bool, now time.Time) error {
 	if in.old {
 		if tx.Room().Status != delivery.RoomHealing {
 			return delivery.Refuse(delivery.CodeConflict, "the room is not healing")
@@ -330,7 +331,7 @@ func (s *Server) open(tx delivery.RoomTx, in *incoming, now time.Time) error {
 		return nil
 	}
 	external := in.kind == delivery.KindCommit && in.public.Content.Sender.SenderType == wire.SenderTypeNewMemberCommit
-	if !external && in.device.ID != (identity.DeviceID{}) {
+	if !external && !member && in.device.ID != (identity.DeviceID{}) {
 		if _, err := tx.Member(in.device.ID); err != nil {
 			return err
 		}
