@@ -1,0 +1,330 @@
+package sdk
+
+import (
+	"context"
+	"crypto/ecdh"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/identity/phrase"
+)
+
+// NewAccount is a person who begins.
+type NewAccount struct {
+	Server   string // https://chat.example.org
+	Name     string // 1 to identity.MaxDisplayName bytes
+	Username string // empty = none
+}
+
+// Create makes an account and its first device. The phrase is shown to its owner
+// once and kept nowhere. [delivery.CodeConflict] when the username is taken. On
+// an error the store holds nothing that counts.
+func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase, error) {
+	words, err := phrase.Generate(c.Random)
+	if err != nil {
+		return nil, words, err
+	}
+	if n.Username != "" {
+		if n.Username, err = identity.NormalizeUsername(n.Username); err != nil {
+			return nil, words, err
+		}
+	}
+	if n.Name == "" || len(n.Name) > identity.MaxDisplayName {
+		return nil, words, fmt.Errorf("%w: a name has 1 to %d bytes", identity.ErrFormat, identity.MaxDisplayName)
+	}
+	node, err := words.Account()
+	if err != nil {
+		return nil, words, err
+	}
+	defer node.Wipe()
+	e, err := setUp(ctx, c, account{Server: n.Server, Name: n.Name, Username: n.Username}, node)
+	if err != nil {
+		return nil, words, err
+	}
+	if err := e.publishProfile(ctx, node); err != nil {
+		if delivery.CodeOf(err) == delivery.CodeConflict {
+			err = fmt.Errorf("the username %s is taken: %w", n.Username, err)
+		}
+		return nil, words, err
+	}
+	if err := e.publishKeys(ctx, firstKeys); err != nil {
+		return nil, words, err
+	}
+	self, err := e.createRoom(ctx, delivery.RoomSelf, "", nil)
+	if err != nil {
+		return nil, words, fmt.Errorf("make the account's own room: %w", err)
+	}
+	e.account.SelfRoom = &self
+	if err := e.putSnapshot(ctx); err != nil {
+		return nil, words, err
+	}
+	return e, words, e.ready(ctx)
+}
+
+// Restore brings an account back on a new device from its phrase alone: name,
+// contacts, and every room that any device of it is in, which it enters by
+// external commit.
+func Restore(ctx context.Context, c Config, server string, words phrase.Phrase) (*Engine, error) {
+	node, err := words.Account()
+	if err != nil {
+		return nil, err
+	}
+	defer node.Wipe()
+	e, err := setUp(ctx, c, account{Server: server}, node)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.comeBack(ctx); err != nil {
+		return nil, err
+	}
+	return e, e.ready(ctx)
+}
+
+// comeBack reads what the account left at the service and enters its rooms.
+func (e *Engine) comeBack(ctx context.Context) error {
+	found, err := e.readSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return delivery.Refuse(delivery.CodeNotFound, "this service knows no account of this phrase: check the address")
+	}
+	if err := e.publishKeys(ctx, firstKeys); err != nil {
+		return err
+	}
+	return e.joinOwnRooms(ctx)
+}
+
+func (e *Engine) ready(ctx context.Context) error {
+	e.account.Ready = true
+	return e.Store.Update(ctx, e.saveAccount)
+}
+
+func (e *Engine) saveAccount(tx Tx) error { return put(tx, TableSetting, settingAccount, e.account) }
+
+// setUp makes a device, attests it and makes it known.
+func setUp(ctx context.Context, c Config, a account, node phrase.Account) (*Engine, error) {
+	e := newEngine(c)
+	e.account = a
+	if err := e.begunBefore(ctx); err != nil {
+		return nil, err
+	}
+	info, err := e.firstContact(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := node.Identity()
+	if err != nil {
+		return nil, err
+	}
+	defer key.Wipe()
+	device, hpke, err := e.newDeviceKeys()
+	if err != nil {
+		return nil, err
+	}
+	cred, err := identity.Attest(identity.Attestation{
+		Home: info.Home, Identity: key.PublicBytes(), DevicePubkey: device.PublicBytes(), DeviceHPKE: identity.DeviceHPKEKey(hpke.PublicKey().Bytes()),
+		Role: identity.RoleMember, Version: 1, IssuedAt: uint64(e.Now().Unix()),
+	}, key, device)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := node.ArchiveKey()
+	if err != nil {
+		return nil, err
+	}
+	defer clear(archive)
+	nodeBytes := node.Bytes()
+	defer clear(nodeBytes)
+	if err := e.storeDevice(ctx, cred, device, hpke, archive, nodeBytes); err != nil {
+		return nil, err
+	}
+	if err := e.client.Enrol(ctx, cred.Bytes()); err != nil {
+		return nil, err
+	}
+	return e, e.client.Login(ctx)
+}
+
+// begunBefore refuses a store with an account.
+func (e *Engine) begunBefore(ctx context.Context) error {
+	return e.Store.View(ctx, func(tx Tx) error {
+		var before account
+		if _, err := get(tx, TableSetting, settingAccount, &before); err != nil {
+			return err
+		}
+		if before.Ready {
+			return ErrAccount
+		}
+		return nil
+	})
+}
+
+func (e *Engine) firstContact(ctx context.Context) (delivery.Info, error) {
+	e.account.Server = strings.TrimRight(e.account.Server, "/")
+	if !strings.HasPrefix(e.account.Server, "http://") && !strings.HasPrefix(e.account.Server, "https://") {
+		return delivery.Info{}, fmt.Errorf("%w: a server's address begins with https:// or http://", identity.ErrFormat)
+	}
+	anonymous := client.New(client.Config{Base: e.account.Server, Transport: e.Transport, Sleep: e.Sleep, Jitter: e.jitter, Tries: 2})
+	info, err := anonymous.Info(ctx)
+	if err != nil {
+		return info, err
+	}
+	if err := checkInfo(info); err != nil {
+		return info, err
+	}
+	e.info = &info
+	e.account.Home, e.account.Domain = info.Home, info.Domain
+	return info, nil
+}
+
+func (e *Engine) newDeviceKeys() (phrase.Key, *ecdh.PrivateKey, error) {
+	device, err := phrase.GenerateKey(e.Random)
+	if err != nil {
+		return device, nil, err
+	}
+	raw := make([]byte, 32)
+	if _, err := io.ReadFull(e.Random, raw); err != nil {
+		return device, nil, fmt.Errorf("random bytes: %w", err)
+	}
+	defer clear(raw)
+	hpke, err := ecdh.X25519().NewPrivateKey(raw)
+	if err != nil {
+		return device, nil, fmt.Errorf("the device's HPKE key: %w", err)
+	}
+	return device, hpke, nil
+}
+
+// storeDevice seals the device's secrets into the store; node nil for a linked
+// device, archive nil for one that waits for its grant.
+func (e *Engine) storeDevice(ctx context.Context, cred identity.Credential, device phrase.Key, hpke *ecdh.PrivateKey, archive, node []byte) error {
+	e.account.Identity, e.account.Device = cred.Identity(), cred.DeviceID()
+	seed := device.Seed()
+	defer clear(seed)
+	secrets := map[string][]byte{settingDevice: seed, settingHPKE: hpke.Bytes()}
+	if archive != nil {
+		secrets[settingArchive] = archive
+	}
+	if node != nil {
+		secrets[settingNode] = node
+	}
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		for name, secret := range secrets {
+			sealed, err := seal(e.Random, e.SealKey, name, secret)
+			if err != nil {
+				return err
+			}
+			if err := tx.Put(TableSetting, name, sealed); err != nil {
+				return err
+			}
+		}
+		if err := tx.Put(TableSetting, settingCredential, cred.Bytes()); err != nil {
+			return err
+		}
+		if err := tx.Put(TableSetting, settingHost, []byte(e.Host)); err != nil {
+			return err
+		}
+		return e.saveAccount(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return e.begin(cred.Bytes(), seed)
+}
+
+// secret opens one of the profile's sealed secrets; nil when it has none. The
+// caller wipes it.
+func (e *Engine) secret(ctx context.Context, name string) (plain []byte, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		sealed, err := tx.Get(TableSetting, name)
+		if err != nil || sealed == nil {
+			return err
+		}
+		plain, err = unseal(e.SealKey, name, sealed)
+		return err
+	})
+	return plain, err
+}
+
+// HoldsKey reports whether this device can sign for the account without the
+// phrase.
+func (e *Engine) HoldsKey(ctx context.Context) (bool, error) {
+	b, err := e.secret(ctx, settingNode)
+	clear(b)
+	return b != nil, err
+}
+
+// node is the account's node: the sealed one, or that of words, which must be
+// this account's (ErrNoKey).
+func (e *Engine) node(ctx context.Context, words *phrase.Phrase) (phrase.Account, error) {
+	if words != nil {
+		n, err := words.Account()
+		if err != nil {
+			return n, err
+		}
+		if id, err := n.PublicKey(); err != nil || id != e.account.Identity {
+			n.Wipe()
+			return phrase.Account{}, errors.Join(fmt.Errorf("%w: the phrase is another account's", ErrNoKey), err)
+		}
+		return n, nil
+	}
+	b, err := e.secret(ctx, settingNode)
+	if err != nil {
+		return phrase.Account{}, err
+	}
+	if b == nil {
+		return phrase.Account{}, ErrNoKey
+	}
+	defer clear(b)
+	return phrase.ParseAccount(b)
+}
+
+// publishProfile puts the signed public line of the account into the directory.
+func (e *Engine) publishProfile(ctx context.Context, node phrase.Account) error {
+	key, err := node.Identity()
+	if err != nil {
+		return err
+	}
+	defer key.Wipe()
+	e.account.Profile++
+	rec, err := identity.SignUsername(identity.UsernameFields{
+		Identity: e.account.Identity, Username: e.account.Username, Version: e.account.Profile, IssuedAt: uint64(e.Now().Unix()),
+		Profile: identity.PublicProfile{DisplayName: e.account.Name, About: e.account.About},
+	}, key)
+	if err != nil {
+		return err
+	}
+	if err := e.client.PutProfile(ctx, rec.Bytes()); err != nil {
+		return err
+	}
+	return e.Store.Update(ctx, e.saveAccount)
+}
+
+// SetProfile changes name, about and username. A device without the account's key
+// needs the phrase.
+func (e *Engine) SetProfile(ctx context.Context, name, about, username string, words *phrase.Phrase) error {
+	node, err := e.node(ctx, words)
+	if err != nil {
+		return err
+	}
+	defer node.Wipe()
+	if username != "" {
+		if username, err = identity.NormalizeUsername(username); err != nil {
+			return err
+		}
+	}
+	before := e.account
+	e.account.Name, e.account.About, e.account.Username = name, about, username
+	if err := e.publishProfile(ctx, node); err != nil {
+		e.account = before
+		return err
+	}
+	if err := e.dirty(ctx); err != nil {
+		return err
+	}
+	return e.flushSnapshot(ctx)
+}

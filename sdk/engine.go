@@ -1,0 +1,354 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/suite"
+)
+
+// Config is what an engine stands on. All fields but Sleep and Host are required.
+type Config struct {
+	Store     Store
+	Transport client.Transport
+	SealKey   []byte    // SealKeySize bytes, kept apart from the store
+	Random    io.Reader // a cryptographic source, safe for concurrent use
+	Now       func() time.Time
+	// Host names the machine. A profile that finds itself on another one was
+	// copied: its leaves are replaced before it sends anything.
+	Host string
+	// Sleep waits; nil waits on a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Warn is told of what goes wrong beside what was asked, in one sentence; nil
+	// drops it.
+	Warn func(format string, args ...any)
+}
+
+// Engine is one account on one device. It is safe for concurrent use.
+type Engine struct {
+	Config
+	account account
+	device  phrase.Key
+	cred    identity.Credential
+	client  *client.Client
+	mls     *mls.Config
+
+	mail  turn // held while the mailbox is worked through
+	mu    sync.Mutex
+	rooms map[delivery.RoomID]*room // guarded by mu
+	rung  chan struct{}             // guarded by mu; closed and replaced when lines were added
+	info  *delivery.Info            // guarded by mu; nil before it was asked for
+}
+
+// turn lets one at a time do something that waits for the network. Unlike a
+// mutex it can be given up by a context.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) (done func(), err error) {
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", client.ErrOffline, ctx.Err())
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// account is what a profile knows of itself.
+type account struct {
+	Server   string             `json:"server"`
+	Identity identity.PublicKey `json:"identity"`
+	Device   identity.DeviceID  `json:"device"`
+	Home     identity.Home      `json:"home"`
+	Domain   string             `json:"domain"`
+	Name     string             `json:"name"`
+	About    string             `json:"about,omitempty"`
+	Username string             `json:"username,omitempty"`
+	Profile  uint64             `json:"profile"` // version of the public profile
+	SelfRoom *delivery.RoomID   `json:"self_room,omitempty"`
+	Ready    bool               `json:"ready"` // setting up is complete
+}
+
+const (
+	settingAccount    = "account"
+	settingNode       = "secret.node"
+	settingDevice     = "secret.device"
+	settingHPKE       = "secret.hpke"
+	settingArchive    = "secret.archive"
+	settingCredential = "credential"
+	settingCounter    = "counter"      // what the service holds
+	settingNext       = "counter.next" // what it will hold when a login is answered
+	settingHost       = "host"
+	settingSnapshot   = "snapshot.version"
+	settingDirty      = "snapshot.dirty"
+	settingRevoked    = "revoked"
+)
+
+func newEngine(c Config) *Engine {
+	if c.Sleep == nil {
+		c.Sleep = wait
+	}
+	if c.Warn == nil {
+		c.Warn = func(string, ...any) {}
+	}
+	return &Engine{Config: c, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{})}
+}
+
+// Open opens the account that the store holds (ErrNoAccount, ErrSeal).
+func Open(ctx context.Context, c Config) (*Engine, error) {
+	e := newEngine(c)
+	var cred, seed []byte
+	copied := false
+	err := c.Store.View(ctx, func(tx Tx) error {
+		found, err := get(tx, TableSetting, settingAccount, &e.account)
+		if err != nil {
+			return err
+		}
+		if !found || !e.account.Ready {
+			return ErrNoAccount
+		}
+		if cred, err = tx.Get(TableSetting, settingCredential); err != nil {
+			return err
+		}
+		host, err := tx.Get(TableSetting, settingHost)
+		if err != nil {
+			return err
+		}
+		copied = c.Host != "" && len(host) > 0 && string(host) != c.Host
+		sealed, err := tx.Get(TableSetting, settingDevice)
+		if err != nil {
+			return err
+		}
+		seed, err = unseal(c.SealKey, settingDevice, sealed)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer clear(seed)
+	if err := e.begin(cred, seed); err != nil {
+		return nil, err
+	}
+	if copied {
+		if err := e.copied(ctx, "this profile was copied from another machine"); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// begin sets up what needs the device's key.
+func (e *Engine) begin(cred, seed []byte) error {
+	u, err := identity.ParseCredential(cred)
+	if err != nil {
+		return fmt.Errorf("sdk: the stored credential: %w", err)
+	}
+	if e.cred, err = u.Verify(); err != nil {
+		return fmt.Errorf("sdk: the stored credential: %w", err)
+	}
+	if e.device, err = phrase.KeyFromSeed(seed); err != nil {
+		return fmt.Errorf("sdk: the device's key: %w", err)
+	}
+	e.mls = &mls.Config{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate}
+	for _, id := range policy.Suites {
+		cs, err := suite.Lookup(id)
+		if err != nil {
+			return fmt.Errorf("sdk: suite %#04x: %w", uint16(id), err)
+		}
+		key, err := cs.NewSignatureKey(seed)
+		if err != nil {
+			return fmt.Errorf("sdk: the device's key: %w", err)
+		}
+		e.mls.Signers = append(e.mls.Signers, key)
+	}
+	e.client = client.New(client.Config{Base: e.account.Server, Transport: e.Transport, Account: (*login)(e), Sleep: e.Sleep, Jitter: e.jitter})
+	return nil
+}
+
+// jitter is a number in [0, 1).
+func (e *Engine) jitter() float64 {
+	var b [2]byte
+	if _, err := io.ReadFull(e.Random, b[:]); err != nil {
+		return 0.5
+	}
+	return float64(int(b[0])<<8|int(b[1])) / (1 << 16)
+}
+
+// Close closes the store. Calls that still run fail.
+func (e *Engine) Close() error {
+	e.device.Wipe()
+	return e.Store.Close()
+}
+
+// Identity is the account; Device this device of it.
+func (e *Engine) Identity() identity.PublicKey { return e.account.Identity }
+
+// Device is this device.
+func (e *Engine) Device() identity.DeviceID { return e.account.Device }
+
+// Name is what the account calls itself.
+func (e *Engine) Name() string { return e.account.Name }
+
+// Server is the address of the account's service.
+func (e *Engine) Server() string { return e.account.Server }
+
+// home is what the service says about itself, asked once.
+func (e *Engine) home(ctx context.Context) (delivery.Info, error) {
+	e.mu.Lock()
+	known := e.info
+	e.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	info, err := e.client.Info(ctx)
+	if err != nil {
+		return info, err
+	}
+	if err := checkInfo(info); err != nil {
+		return info, err
+	}
+	e.mu.Lock()
+	e.info = &info
+	e.mu.Unlock()
+	return info, nil
+}
+
+func checkInfo(i delivery.Info) error {
+	if i.Home == (identity.Home{}) || len(i.SenderKey) != 32 || i.Domain == "" {
+		return fmt.Errorf("%w: it says nothing about its home", client.ErrGarbage)
+	}
+	return nil
+}
+
+// changed wakes who waits for lines.
+func (e *Engine) changed() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.rung)
+	e.rung = make(chan struct{})
+}
+
+func (e *Engine) bell() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rung
+}
+
+// nowMS is the service's clock as far as it is known, else ours.
+func (e *Engine) nowMS() int64 { return e.Now().UnixMilli() }
+
+// login is the engine as client.Account.
+type login Engine
+
+// Device implements client.Account.
+func (l *login) Device() identity.DeviceID { return l.account.Device }
+
+// SignLogin implements client.Account.
+func (l *login) SignLogin(home identity.Home, challenge []byte) ([]byte, error) {
+	if home != l.account.Home {
+		return nil, fmt.Errorf("%w: it calls itself home %s, this account lives at %s", client.ErrGarbage, home, l.account.Home)
+	}
+	sig, err := identity.SignLogin(home, challenge, l.device)
+	return sig[:], err
+}
+
+// CopyCounter implements client.Account. The next counter stays the same until a
+// login was answered: an answer that was lost is no copy.
+func (l *login) CopyCounter(ctx context.Context) (have, want [16]byte, err error) {
+	err = l.Store.Update(ctx, func(tx Tx) error {
+		h, err := tx.Get(TableSetting, settingCounter)
+		if err != nil {
+			return err
+		}
+		copy(have[:], h)
+		w, err := tx.Get(TableSetting, settingNext)
+		if err != nil {
+			return err
+		}
+		if len(w) == len(want) {
+			copy(want[:], w)
+			return nil
+		}
+		if _, err := io.ReadFull(l.Random, want[:]); err != nil {
+			return fmt.Errorf("random bytes: %w", err)
+		}
+		return tx.Put(TableSetting, settingNext, want[:])
+	})
+	return have, want, err
+}
+
+// LoggedIn implements client.Account.
+func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error {
+	err := l.Store.Update(ctx, func(tx Tx) error {
+		if err := tx.Delete(TableSetting, settingNext); err != nil {
+			return err
+		}
+		return tx.Put(TableSetting, settingCounter, want[:])
+	})
+	if err != nil || !copied {
+		return err
+	}
+	return (*Engine)(l).copied(ctx, "another copy of this profile has been used")
+}
+
+// copied notes in every room that this leaf has to be replaced before anything
+// is sent: another copy may have used its keys.
+func (e *Engine) copied(ctx context.Context, why string) error {
+	e.Warn("%s: its place in every chat is renewed before it sends anything", why)
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		if err != nil {
+			return err
+		}
+		for _, r := range rooms {
+			if r.Status != StatusOpen {
+				continue
+			}
+			r.Renew = why
+			if err := put(tx, TableRoom, r.ID.String(), r); err != nil {
+				return err
+			}
+		}
+		return tx.Put(TableSetting, settingHost, []byte(e.Host))
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.rooms {
+		r.stale.Store(true)
+	}
+	return nil
+}
+
+// fail turns what the service says about this device into an error of the engine.
+func (e *Engine) fail(ctx context.Context, err error) error {
+	if delivery.CodeOf(err) != delivery.CodeRevoked {
+		return err
+	}
+	note := e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingRevoked, []byte{1}) })
+	return errors.Join(fmt.Errorf("%w: %w", ErrRevoked, err), note)
+}

@@ -1,0 +1,43 @@
+package sdk
+
+import "errors"
+
+// What an operation can fail with, beside [*delivery.Error], client.ErrOffline
+// and client.ErrGarbage. Test with errors.Is.
+var (
+	// ErrNoRoom: this profile has no such room, and the service tells it of none.
+	ErrNoRoom = errors.New("no such chat in this profile")
+	// ErrNoMessage: the room has no message with this number here.
+	ErrNoMessage = errors.New("no message with this number in this chat")
+	// ErrRequest: the room is a request: accept it first.
+	ErrRequest = errors.New("this chat is a request: accept or decline it first")
+	// ErrOut: this device is no longer in the room.
+	ErrOut = errors.New("this device is not in the chat any more")
+	// ErrAuthor: only the sender of a message edits or deletes it.
+	ErrAuthor = errors.New("only its sender may edit or delete a message")
+	// ErrNobody: nobody of this name or identity can be reached.
+	ErrNobody = errors.New("nobody by this name can be reached here")
+	// ErrRevoked: this device was revoked by its owner. Its profile can be read
+	// and does nothing more.
+	ErrRevoked = errors.New("this device was revoked")
+	// ErrNoKey: the step needs the recovery phrase, which this device never had.
+	ErrNoKey = errors.New("this device does not hold the account's key: type the recovery phrase")
+	// ErrNoAccount: the store holds no finished account.
+	ErrNoAccount = errors.New("no account in this profile")
+	// ErrAccount: the store holds an account already.
+	ErrAccount = errors.New("this profile has an account already")
+	// ErrSeal: what was sealed does not open: the key file is not the one that
+	// belongs to this profile.
+	ErrSeal = errors.New("the profile's secrets do not open with its key file")
+	// ErrChanged: a username belongs to another identity than when it was first
+	// seen here.
+	ErrChanged = errors.New("this username belongs to somebody else than before: compare safety numbers")
+	// ErrStuck: the room's last commit breaks the rules or cannot be read.
+	ErrStuck = errors.New("the chat is stuck: its last change cannot be processed here")
+	// ErrDirect: a direct room has exactly two people.
+	ErrDirect = errors.New("a direct chat has exactly two people")
+	// ErrNoFile: the message carries no file.
+	ErrNoFile = errors.New("this message carries no file")
+	// ErrText: an empty message or one over content.MaxText bytes.
+	ErrText = errors.New("a message has 1 to 65536 bytes of text, or a file")
+)

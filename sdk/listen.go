@@ -1,0 +1,276 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+)
+
+// ErrEnough ends [Engine.Listen] without an error when its function returns it.
+var ErrEnough = errors.New("enough was heard")
+
+// Listening says what to hear.
+type Listening struct {
+	Room   *delivery.RoomID // nil = all
+	Since  *uint64          // begin after this number instead of the profile's own place
+	Events bool             // also joins, titles, profiles and so on
+	Mine   bool             // also what this very device said
+}
+
+// Listen gives f every line that the profile has not been given before, in the
+// order of each room, then waits for more. The place is moved on when f has
+// returned. It ends with ctx, with f's error, or when this device is revoked; a
+// broken connection is made again.
+func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) error {
+	if l.Room != nil {
+		r, done, err := e.find(ctx, *l.Room)
+		if err != nil {
+			return err
+		}
+		done()
+		if l.Since != nil {
+			if *l.Since > r.rec.Cursor {
+				if err := e.Refresh(ctx, *l.Room); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	follow := make(chan error, 1)
+	go func() { follow <- e.Follow(ctx) }() // ends with ctx
+	heard := map[delivery.RoomID]uint64{}
+	for {
+		bell := e.bell()
+		err := e.hear(ctx, l, heard, f)
+		if errors.Is(err, ErrEnough) {
+			err = nil
+			cancel()
+			<-follow
+			return err
+		}
+		if err != nil {
+			cancel()
+			<-follow
+			return err
+		}
+		select {
+		case <-bell:
+		case err := <-follow:
+			// What came in with the last frames is still to be heard.
+			if h := e.hear(context.WithoutCancel(ctx), l, heard, f); h != nil && !errors.Is(h, ErrEnough) {
+				return h
+			} else if h != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// hear gives f what is new in the rooms.
+func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomID]uint64, f func(Line) error) error {
+	var rooms []Room
+	err := e.Store.View(ctx, func(tx Tx) (err error) {
+		rooms, err = scan[Room](tx, TableRoom, "")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, rec := range rooms {
+		if l.Room != nil && rec.ID != *l.Room || rec.Kind == delivery.RoomSelf {
+			continue
+		}
+		after, known := heard[rec.ID]
+		if !known {
+			after = rec.Heard
+			if l.Since != nil {
+				after = *l.Since
+			}
+		}
+		if after, err = e.hearRoom(ctx, l, rec, after, f); err != nil {
+			return errors.Join(err, e.moveOn(context.WithoutCancel(ctx), rec.ID, after))
+		}
+		heard[rec.ID] = after
+	}
+	return nil
+}
+
+// hearRoom gives f the lines of one room and tells how far it came.
+func (e *Engine) hearRoom(ctx context.Context, l Listening, rec Room, after uint64, f func(Line) error) (uint64, error) {
+	for after < rec.Cursor {
+		var lines []Line
+		err := e.Store.View(ctx, func(tx Tx) (err error) {
+			lines, err = tx.Lines(LineQuery{Room: rec.ID, After: after, Upto: rec.Cursor, Limit: 200})
+			return err
+		})
+		if err != nil {
+			return after, err
+		}
+		next := rec.Cursor
+		if len(lines) == 200 {
+			next = lines[len(lines)-1].Seq // lines of one seq are few: an entry makes at most one per person
+		}
+		for _, line := range lines {
+			wanted := (line.Kind.Said() || line.Kind == LineGap || l.Events) && (!line.Mine || l.Mine) && line.Kind != LineReceipt
+			if !wanted || line.Deleted && line.Kind != LineReaction || line.Seq > next {
+				continue
+			}
+			if err := f(line); err != nil {
+				if errors.Is(err, ErrEnough) {
+					after = line.Seq
+				}
+				return after, err
+			}
+			after = line.Seq
+		}
+		after = next
+		if err := e.moveOn(ctx, rec.ID, after); err != nil {
+			return after, err
+		}
+	}
+	return after, nil
+}
+
+// moveOn moves a room's place on.
+func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) error {
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if heard <= r.rec.Heard {
+		return nil
+	}
+	r.rec.Heard = heard
+	return e.Store.Update(ctx, r.save)
+}
+
+// Follow keeps the profile up to date until ctx ends: it reads what is missing,
+// then what a socket rings for, and connects again when the connection breaks.
+func (e *Engine) Follow(ctx context.Context) error {
+	for try := 0; ; try++ {
+		began := e.Now()
+		err := e.follow(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !isNet(err) && !errors.Is(err, client.ErrGarbage) && delivery.CodeOf(err) != delivery.CodeLogIn {
+			return err
+		}
+		if e.Now().Sub(began) > time.Minute {
+			try = 0
+		}
+		if try == 0 && err != nil {
+			e.Warn("the connection broke and is made again: %v", err)
+		}
+		if err := e.pause(ctx, try, err); err != nil {
+			return nil // ctx ended
+		}
+	}
+}
+
+func (e *Engine) follow(ctx context.Context) error {
+	if err := e.Sync(ctx); err != nil {
+		return err
+	}
+	cursors, err := e.cursors(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := e.client.Connect(ctx, cursors)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	defer func() { _ = c.Close() }() // it is of no use any more
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	for {
+		frame, err := c.Receive(ctx)
+		if err != nil {
+			return e.fail(ctx, err)
+		}
+		if _, drain := frame.(*delivery.Drain); drain {
+			return nil
+		}
+		if err := e.ring(ctx, frame); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *Engine) cursors(ctx context.Context) (out []delivery.Cursor, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Status == StatusOpen && len(out) < 10_000 {
+				out = append(out, delivery.Cursor{Room: r.ID, After: r.Cursor})
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// ring acts on one frame of the socket.
+func (e *Engine) ring(ctx context.Context, frame any) error {
+	switch f := frame.(type) {
+	case *delivery.EntryFrame:
+		return e.rungFor(ctx, f)
+	case *delivery.Gap:
+		return e.quietly(ctx, f.Room)
+	case *delivery.MailFrame:
+		return e.ReadMail(ctx)
+	}
+	return nil
+}
+
+// rungFor takes the entry that a frame carries when it is the next one.
+func (e *Engine) rungFor(ctx context.Context, f *delivery.EntryFrame) error {
+	r, done, err := e.enter(ctx, f.Room)
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrRequest) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if f.Entry.Seq == r.rec.Cursor+1 && len(f.Entry.Bytes) > 0 && r.rec.Status == StatusOpen {
+		err = e.take(ctx, r, []delivery.Entry{f.Entry})
+		if err == nil && f.Entry.Kind == delivery.KindProposal {
+			err = e.tidy(ctx, r)
+		}
+		done()
+		return e.quiet(f.Room, err)
+	}
+	behind := f.Entry.Seq > r.rec.Cursor
+	done()
+	if !behind {
+		return nil
+	}
+	return e.quietly(ctx, f.Room)
+}
+
+func (e *Engine) quietly(ctx context.Context, id delivery.RoomID) error {
+	err := e.syncRoom(ctx, id)
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrRequest) {
+		return nil
+	}
+	return err
+}
+
+// quiet tells of what is wrong with one room without ending the others'.
+func (e *Engine) quiet(id delivery.RoomID, err error) error {
+	if err == nil || errors.Is(err, ErrOut) {
+		return nil
+	}
+	if isNet(err) || errors.Is(err, ErrRevoked) {
+		return err
+	}
+	e.Warn("%s: %v", id, err)
+	return nil
+}

@@ -1,0 +1,343 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/mls"
+)
+
+// ReadMail works through the mailbox: invitations become rooms or, from
+// strangers, requests; key packages are filled up; removals are read.
+func (e *Engine) ReadMail(ctx context.Context) error {
+	done, err := e.mail.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	after := uint64(0)
+	for {
+		page, err := e.client.Mailbox(ctx, after)
+		if err != nil {
+			return e.fail(ctx, err)
+		}
+		var ack []uint64
+		for _, item := range page.Items {
+			after = max(after, item.ID)
+			finished, err := e.readItem(ctx, item)
+			if err != nil {
+				return err
+			}
+			if finished {
+				ack = append(ack, item.ID)
+			}
+		}
+		if len(ack) > 0 {
+			if err := e.client.AckMail(ctx, ack...); err != nil {
+				return e.fail(ctx, err)
+			}
+		}
+		if !page.More || len(page.Items) == 0 {
+			return nil
+		}
+	}
+}
+
+// readItem deals with one item; finished says that it may be acknowledged.
+func (e *Engine) readItem(ctx context.Context, m delivery.MailView) (finished bool, err error) {
+	switch m.Kind {
+	case delivery.MailWelcome:
+		if m.Room == nil || len(m.Welcome) == 0 {
+			return true, nil
+		}
+		return e.invited(ctx, m)
+	case delivery.MailLowKeys:
+		return true, e.publishKeys(ctx, moreKeys)
+	case delivery.MailRemoved:
+		if m.Room == nil {
+			return true, nil
+		}
+		return true, e.readRemoval(ctx, *m.Room)
+	case delivery.MailAsk:
+		return true, e.asked(ctx, m)
+	case delivery.MailReissued:
+		return true, e.readOwnDevices(ctx)
+	}
+	return true, nil
+}
+
+// readRemoval catches up with a room that this device was removed from.
+func (e *Engine) readRemoval(ctx context.Context, id delivery.RoomID) error {
+	r, done, err := e.enter(ctx, id)
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrRequest) {
+		return e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableRequest, id.String()) })
+	}
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := e.catchUp(ctx, r); err != nil && !errors.Is(err, ErrOut) {
+		return err
+	}
+	return nil
+}
+
+// asked keeps that somebody asks to be added to a listed room.
+func (e *Engine) asked(ctx context.Context, m delivery.MailView) error {
+	var note delivery.AskNote
+	if m.Room == nil || json.Unmarshal(m.Payload, &note) != nil {
+		return nil // nothing that could be shown
+	}
+	return e.Store.Update(ctx, func(tx Tx) error {
+		return put(tx, TableSetting, "ask."+m.Room.String()+"."+note.Identity.String(), note)
+	})
+}
+
+// invited looks at an invitation. The inviter is known from the signature over
+// the room's state; of a stranger's room nothing but its tree is fetched.
+func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished bool, err error) {
+	id := *m.Room
+	var rec Room
+	known, waits := false, false
+	err = e.Store.View(ctx, func(tx Tx) error {
+		if known, err = get(tx, TableRoom, id.String(), &rec); err != nil {
+			return err
+		}
+		b, err := tx.Get(TableRequest, id.String())
+		var q Request
+		if b != nil && json.Unmarshal(b, &q) == nil {
+			waits = q.Mail == m.ID
+		}
+		return err
+	})
+	if err != nil || waits {
+		return false, err
+	}
+	if known && rec.Status == StatusOpen && rec.Epoch >= m.Epoch {
+		return true, nil // joined, and the acknowledgement was lost
+	}
+	joined, s, err := e.tryWelcome(ctx, id, m.Epoch, m.Welcome)
+	if err != nil {
+		if isNet(err) {
+			return false, err
+		}
+		e.Warn("an invitation cannot be used: %v", err)
+		return true, nil
+	}
+	inviter, _ := s.roster.At(joined.Sender.Leaf)
+	friend, err := e.Person(ctx, inviter.Identity)
+	if err != nil {
+		return false, err
+	}
+	succeeds, err := e.succeedsKnown(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if friend.Contact || inviter.Identity == e.account.Identity || succeeds {
+		return true, e.join(ctx, id, m.StartSeq, joined, s)
+	}
+	q := Request{
+		Room: id, Kind: s.policy.Kind, Mail: m.ID, Epoch: m.Epoch, StartSeq: m.StartSeq, Welcome: m.Welcome,
+		From: inviter.Identity, People: s.roster.Identities(), TimeMS: m.CreatedMS,
+	}
+	return false, e.Store.Update(ctx, func(tx Tx) error { return put(tx, TableRequest, id.String(), q) })
+}
+
+// isNet reports whether an error may be gone at the next try.
+func isNet(err error) bool {
+	code := delivery.CodeOf(err)
+	return offline(err) || code != "" && code.Temporary()
+}
+
+// tryWelcome opens a Welcome without storing anything.
+func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint64, welcome []byte) (*mls.Joined, state, error) {
+	tree, err := e.client.Tree(ctx, id, epoch)
+	if err != nil {
+		return nil, state{}, e.fail(ctx, err)
+	}
+	bundles, err := e.bundles(ctx)
+	if err != nil {
+		return nil, state{}, err
+	}
+	joined, err := e.mls.Join(mls.JoinParams{Welcome: welcome, Bundles: bundles, Tree: tree, Now: e.Now()})
+	if err != nil {
+		return nil, state{}, fmt.Errorf("sdk: open an invitation: %w", err)
+	}
+	if string(joined.Next.GroupID()) != string(id[:]) || joined.Next.Epoch() != epoch {
+		return nil, state{}, fmt.Errorf("sdk: %w: the invitation is to another room or epoch", mls.ErrGroupInfo)
+	}
+	s, err := newState(joined.Next)
+	if err != nil {
+		return nil, state{}, fmt.Errorf("sdk: open an invitation: %w", err)
+	}
+	if me, in := s.roster.Device(e.account.Device); !in || me.Leaf != joined.Next.OwnLeaf() {
+		return nil, state{}, fmt.Errorf("sdk: %w: this device is not in it", mls.ErrTree)
+	}
+	return joined, s, nil
+}
+
+// join stores a room that was entered by Welcome and uses the key package up.
+func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, j *mls.Joined, s state) error {
+	r, done, err := e.enterAny(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	rec := e.newRecord(id, s, startSeq)
+	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
+	ref, err := j.Bundle.Ref()
+	if err != nil {
+		return fmt.Errorf("sdk: a key package: %w", err)
+	}
+	before := r.rec
+	err = e.Store.Update(ctx, func(tx Tx) error {
+		if err := forgetGroup(tx, id); err != nil {
+			return err
+		}
+		if err := writeDelta(tx, id, j.Delta); err != nil {
+			return err
+		}
+		if !j.Bundle.LastResort() {
+			if err := tx.Delete(TableBundle, fmt.Sprintf("%x", []byte(ref))); err != nil {
+				return err
+			}
+		}
+		if err := tx.Delete(TableRequest, id.String()); err != nil {
+			return err
+		}
+		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+			return err
+		}
+		if before.Status == StatusOpen && before.Cursor > 0 && startSeq > before.Cursor+1 {
+			r.rec = rec
+			if err := e.gap(tx, r, before.Cursor+1, startSeq-1, "this device was added again"); err != nil {
+				return err
+			}
+		}
+		return put(tx, TableRoom, id.String(), rec)
+	})
+	if err != nil {
+		r.rec = before
+		return err
+	}
+	j.Forget()
+	r.rec, r.state, r.seen = rec, s, nil
+	r.stale.Store(false)
+	e.changed()
+	return nil
+}
+
+// enterAny takes the turn of a room that may not be known yet.
+func (e *Engine) enterAny(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+	e.mu.Lock()
+	r := e.rooms[id]
+	if r == nil {
+		r = &room{turn: newTurn()}
+		r.stale.Store(true)
+		e.rooms[id] = r
+	}
+	e.mu.Unlock()
+	done, err := r.turn.take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.load(ctx, r, id); err != nil && !errors.Is(err, ErrNoRoom) && !errors.Is(err, ErrRequest) {
+		done()
+		return nil, nil, err
+	}
+	return r, done, nil
+}
+
+// Accept enters a room that a stranger invited to. Accepting a room twice is no
+// error.
+func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
+	if err := e.ReadMail(ctx); err != nil {
+		return err
+	}
+	q, found, err := e.request(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		r, done, err := e.writable(ctx, id)
+		if err != nil {
+			return err
+		}
+		defer done()
+		if err := e.catchUp(ctx, r); err != nil {
+			return err
+		}
+		return e.announce(ctx, r)
+	}
+	joined, s, err := e.tryWelcome(ctx, id, q.Epoch, q.Welcome)
+	if err != nil {
+		return err
+	}
+	if err := e.join(ctx, id, q.StartSeq, joined, s); err != nil {
+		return err
+	}
+	if err := e.client.AckMail(ctx, q.Mail); err != nil {
+		return e.fail(ctx, err)
+	}
+	if err := e.befriend(ctx, q.From); err != nil {
+		return err
+	}
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := e.catchUp(ctx, r); err != nil {
+		return err
+	}
+	if err := e.announce(ctx, r); err != nil {
+		return err
+	}
+	return e.flushSnapshot(ctx)
+}
+
+// Decline forgets a request. Nothing is sent to the room; the service learns that
+// the invitation is no longer waited for.
+func (e *Engine) Decline(ctx context.Context, id delivery.RoomID) error {
+	if err := e.ReadMail(ctx); err != nil {
+		return err
+	}
+	q, found, err := e.request(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return ErrNoRoom
+	}
+	if err := e.client.AckMail(ctx, q.Mail); err != nil {
+		return e.fail(ctx, err)
+	}
+	return e.Store.Update(ctx, func(tx Tx) error {
+		if err := tx.Put(TableSetting, "declined."+id.String(), []byte{1}); err != nil {
+			return err
+		}
+		return tx.Delete(TableRequest, id.String())
+	})
+}
+
+func (e *Engine) request(ctx context.Context, id delivery.RoomID) (q Request, found bool, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		found, err = get(tx, TableRequest, id.String(), &q)
+		return err
+	})
+	return q, found, err
+}
+
+// Requests lists what strangers invite to.
+func (e *Engine) Requests(ctx context.Context) (out []Request, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		out, err = scan[Request](tx, TableRequest, "")
+		return err
+	})
+	slices.SortFunc(out, func(a, b Request) int { return int(a.TimeMS - b.TimeMS) })
+	return out, err
+}

@@ -1,0 +1,342 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+func checkPackage(kp *wire.KeyPackage, suite wire.CipherSuite) (identity.Credential, error) {
+	if kp.CipherSuite != suite {
+		return identity.Credential{}, fmt.Errorf("a key package of suite %#04x", uint16(kp.CipherSuite))
+	}
+	return policy.CheckLeaf(&kp.LeafNode)
+}
+
+// NewRoom makes a group room with a title.
+func (e *Engine) NewRoom(ctx context.Context, title string) (delivery.RoomID, error) {
+	if len(title) > content.MaxTitle {
+		return delivery.RoomID{}, fmt.Errorf("%w: a title has at most %d bytes", identity.ErrFormat, content.MaxTitle)
+	}
+	id, err := e.createRoom(ctx, delivery.RoomGroup, title, nil)
+	if err != nil {
+		return id, err
+	}
+	return id, e.flushSnapshot(ctx)
+}
+
+// Direct gives the room of this account and one other identity, made when there
+// is none.
+func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.RoomID, error) {
+	if with == e.account.Identity {
+		return delivery.RoomID{}, fmt.Errorf("%w: the other is this account", ErrDirect)
+	}
+	var known *delivery.RoomID
+	err := e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Kind == delivery.RoomDirect && r.Status == StatusOpen && r.Other != nil && *r.Other == with {
+				known = &r.ID
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return delivery.RoomID{}, err
+	}
+	if known != nil {
+		return *known, e.completeDirect(ctx, *known, with)
+	}
+	id, err := e.createRoom(ctx, delivery.RoomDirect, "", []identity.PublicKey{with})
+	if err != nil {
+		return id, err
+	}
+	if err := e.Add(ctx, id, with); err != nil {
+		return id, err
+	}
+	return id, e.flushSnapshot(ctx)
+}
+
+// completeDirect adds the other person when making the room was interrupted.
+func (e *Engine) completeDirect(ctx context.Context, id delivery.RoomID, with identity.PublicKey) error {
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	alone := r.state.roster != nil && r.state.roster.Has(with) == 0 && r.rec.Cursor == 0
+	done()
+	if alone {
+		return e.Add(ctx, id, with)
+	}
+	return nil
+}
+
+// createRoom makes a group of this leaf alone, stores it and makes the room.
+func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title string, others []identity.PublicKey) (delivery.RoomID, error) {
+	info, err := e.home(ctx)
+	if err != nil {
+		return delivery.RoomID{}, err
+	}
+	id, err := delivery.NewRoomID(info.Home, e.Random)
+	if err != nil {
+		return id, err
+	}
+	extensions, err := policy.Creation{
+		Room: id, Kind: kind, Domain: info.Domain, SenderKey: info.SenderKey, Creator: e.account.Identity, Others: others, Suite: defaultSuite,
+	}.Extensions()
+	if err != nil {
+		return id, err
+	}
+	now := e.Now()
+	step, err := e.mls.Create(mls.CreateParams{
+		Random: e.Random, Now: now, CipherSuite: defaultSuite, GroupID: id[:], Extensions: extensions,
+		Leaf: mls.CreatorLeaf{
+			Signer: e.mls.Signers[0], Credential: e.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
+			NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
+		},
+	})
+	if err != nil {
+		return id, fmt.Errorf("sdk: make a group: %w", err)
+	}
+	gi, err := step.Next.GroupInfo(false, nil)
+	if err != nil {
+		return id, fmt.Errorf("sdk: make a group: %w", err)
+	}
+	s, err := newState(step.Next)
+	if err != nil {
+		return id, err
+	}
+	// The service first: a room that it does not know is of no use, and one that
+	// this device forgot hurts nobody.
+	if err := e.client.CreateRoom(ctx, delivery.CreateRoomRequest{GroupInfo: gi, Tree: step.Next.RatchetTree()}); err != nil {
+		return id, e.fail(ctx, err)
+	}
+	rec := e.newRecord(id, s, 0)
+	rec.Title = title
+	err = e.Store.Update(ctx, func(tx Tx) error {
+		if err := writeDelta(tx, id, step.Delta); err != nil {
+			return err
+		}
+		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+			return err
+		}
+		return put(tx, TableRoom, id.String(), rec)
+	})
+	if err != nil {
+		return id, err
+	}
+	step.Forget()
+	e.settle(id, rec, s)
+	return id, nil
+}
+
+// settle puts a room that was just entered into memory.
+func (e *Engine) settle(id delivery.RoomID, rec Room, s state) {
+	r := &room{turn: newTurn(), rec: rec, state: s}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old := e.rooms[id]; old != nil {
+		r.turn = old.turn
+	}
+	e.rooms[id] = r
+}
+
+// Add brings an identity with all its devices into a room, in one commit. Being
+// there already is no error.
+func (e *Engine) Add(ctx context.Context, id delivery.RoomID, who identity.PublicKey) error {
+	r, done, err := e.writable(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if r.rec.Kind == delivery.RoomDirect && (r.rec.Other == nil || *r.rec.Other != who) || r.rec.Kind == delivery.RoomSelf {
+		return ErrDirect
+	}
+	var packages []*wire.KeyPackage
+	err = e.commit(ctx, r, func(ctx context.Context) ([]wire.Proposal, bool, error) {
+		if r.state.roster.Has(who) > 0 {
+			return nil, true, nil
+		}
+		if packages == nil {
+			if packages, err = e.claim(ctx, id, r.state.group.CipherSuite(), who); err != nil {
+				return nil, false, err
+			}
+		}
+		var out []wire.Proposal
+		if u, needed := r.state.policy.Participants.Adding(policy.RoleMember, e.account.Domain, who); needed {
+			out = append(out, mls.AppDataUpdateProposal(policy.ComponentParticipants, u.Bytes()))
+		}
+		for _, kp := range packages {
+			out = append(out, mls.AddProposal(kp))
+		}
+		return out, false, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.befriend(ctx, who); err != nil {
+		return err
+	}
+	return e.introduce(ctx, r)
+}
+
+// introduce tells a room with somebody new in it what it is called and who this
+// is. Who knows both already is not told again by their client.
+func (e *Engine) introduce(ctx context.Context, r *room) error {
+	if r.rec.Title != "" || r.rec.About != "" || r.rec.Disappear > 0 {
+		info := content.RoomInfo{Title: &r.rec.Title}
+		if r.rec.About != "" {
+			info.About = &r.rec.About
+		}
+		if r.rec.Disappear > 0 {
+			info.Disappear = &r.rec.Disappear
+		}
+		if _, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
+			h.Expires = nil
+			return content.New(h, info)
+		}); err != nil {
+			return err
+		}
+	}
+	r.rec.Announced = 0
+	return e.announce(ctx, r)
+}
+
+// announce tells a room this account's profile: when it changed, else at most
+// once a day.
+func (e *Engine) announce(ctx context.Context, r *room) error {
+	const day = 24 * 60 * 60 * 1000
+	if r.rec.Kind == delivery.RoomSelf || r.rec.Profile == e.account.Profile && e.nowMS()-r.rec.Announced < day {
+		return nil
+	}
+	p := content.Profile{Name: e.account.Name, About: e.account.About, Version: e.account.Profile}
+	r.rec.Profile, r.rec.Announced = e.account.Profile, e.nowMS()
+	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
+		h.Expires = nil
+		return content.New(h, p)
+	})
+	return err
+}
+
+// Remove takes an identity with all its devices out of a room, in one commit.
+func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.PublicKey) error {
+	r, done, err := e.writable(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if r.rec.Kind != delivery.RoomGroup {
+		return ErrDirect
+	}
+	if who == e.account.Identity {
+		return fmt.Errorf("%w: leave the chat instead", ErrDirect)
+	}
+	return e.commit(ctx, r, func(context.Context) ([]wire.Proposal, bool, error) {
+		if r.state.roster.Has(who) == 0 {
+			return nil, true, nil
+		}
+		me, _ := e.member(r)
+		if !policy.IsAdmin(r.state.policy, r.state.roster, me) {
+			return nil, false, delivery.Refuse(delivery.CodeRefused, "only an admin removes others")
+		}
+		held := judged(r.state.group.Proposals())
+		var out []wire.Proposal
+		if u, needed := r.state.policy.Participants.Removing(false, who); needed {
+			out = append(out, mls.AppDataUpdateProposal(policy.ComponentParticipants, u.Bytes()))
+		}
+		for _, m := range r.state.roster.Members() {
+			if m.Identity == who && !policy.UnderRemoval(held, m.Leaf) {
+				out = append(out, mls.RemoveProposal(m.Leaf))
+			}
+		}
+		return out, false, nil
+	})
+}
+
+// Leave takes this account out of a room: its other devices by Remove, this one
+// by SelfRemove, which somebody who stays commits. A request is declined.
+func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
+	r, done, err := e.writable(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if r.rec.Kind == delivery.RoomSelf {
+		return ErrDirect
+	}
+	for try := range maxTries {
+		if err := e.catchUp(ctx, r); err != nil {
+			return err
+		}
+		if err := e.mayAct(r); err != nil {
+			return err
+		}
+		err := e.proposeLeaving(ctx, r)
+		if delivery.CodeOf(err) == delivery.CodeStaleEpoch {
+			if err := e.pause(ctx, try, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil && delivery.CodeOf(err) != delivery.CodeConflict {
+			return e.fail(ctx, err)
+		}
+		r.rec.Status = StatusLeft
+		return e.Store.Update(ctx, func(tx Tx) error {
+			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+				return err
+			}
+			return r.save(tx)
+		})
+	}
+	return delivery.Refuse(delivery.CodeRetry, "others change the chat faster than this device: try again")
+}
+
+func (e *Engine) proposeLeaving(ctx context.Context, r *room) error {
+	held := judged(r.state.group.Proposals())
+	var list []wire.Proposal
+	for _, m := range r.state.roster.Members() {
+		if m.Identity == e.account.Identity && m.Device != e.account.Device && !policy.UnderRemoval(held, m.Leaf) {
+			list = append(list, mls.RemoveProposal(m.Leaf))
+		}
+	}
+	if !e.underRemoval(r) {
+		list = append(list, mls.SelfRemoveProposal())
+	}
+	for _, p := range list {
+		// What comes of it is read from the log, so nothing is stored here.
+		made, err := r.state.group.Propose(mls.ProposeParams{Random: e.Random, Now: e.Now(), Proposal: p})
+		if err != nil {
+			return fmt.Errorf("sdk: propose to leave: %w", err)
+		}
+		if _, err := e.client.Append(ctx, r.rec.ID, delivery.AppendRequest{Entry: made.Message}); err != nil {
+			return err
+		}
+		if err := e.catchUp(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rename gives a room another title.
+func (e *Engine) Rename(ctx context.Context, id delivery.RoomID, title string) (Sent, error) {
+	return e.Write(ctx, id, func(h content.Header) (content.Message, error) {
+		h.Expires = nil
+		return content.New(h, content.RoomInfo{Title: &title})
+	})
+}
+
+// Disappear sets after how many seconds new messages are forgotten; 0 = never.
+func (e *Engine) Disappear(ctx context.Context, id delivery.RoomID, seconds uint32) (Sent, error) {
+	return e.Write(ctx, id, func(h content.Header) (content.Message, error) {
+		h.Expires = nil
+		return content.New(h, content.RoomInfo{Disappear: &seconds})
+	})
+}

@@ -1,0 +1,276 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/mls"
+)
+
+// catchUp reads the room's log from the cursor to its end. The caller holds the
+// room's turn. It can stop anywhere and goes on from what is stored.
+func (e *Engine) catchUp(ctx context.Context, r *room) error {
+	for r.rec.Status == StatusOpen {
+		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
+		switch {
+		case delivery.CodeOf(err) == delivery.CodeTrimmed:
+			return e.rejoin(ctx, r, "this device was away for longer than messages are kept")
+		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
+			return e.out(ctx, r)
+		case err != nil:
+			return e.fail(ctx, err)
+		}
+		if len(page.Entries) == 0 {
+			return nil
+		}
+		if err := e.take(ctx, r, page.Entries); err != nil {
+			return err
+		}
+		if r.rec.Cursor >= page.Head {
+			return nil
+		}
+	}
+	return nil
+}
+
+// out: the service says that this device is not in the room, and nothing in the
+// log that it could read told of it.
+func (e *Engine) out(ctx context.Context, r *room) error {
+	r.rec.Status = StatusOut
+	if err := e.Store.Update(ctx, r.save); err != nil {
+		return err
+	}
+	return ErrOut
+}
+
+// opened is an entry with what MLS makes of it.
+type opened struct {
+	entry  delivery.Entry
+	app    *mls.Application
+	commit *mls.StagedCommit
+	before *policy.Roster // with commit: who was in the room, and who is
+	after  *policy.Roster
+	own    bool   // said by this device: its content is in the outbox or kept already
+	cause  string // why it cannot be read
+}
+
+// errBroken is a commit that was ordered and cannot be processed here.
+type errBroken struct {
+	entry  delivery.Entry
+	reason string // a code of delivery.ReportRequest
+	err    error
+}
+
+func (b *errBroken) Error() string {
+	return fmt.Sprintf("the change of epoch %d at %d cannot be processed: %v", b.entry.Epoch, b.entry.Seq, b.err)
+}
+func (b *errBroken) Unwrap() error { return b.err }
+
+// take processes entries in their order: gap check, decryption, the room's rules,
+// then one transaction with the group's state, what was said, and the cursor.
+func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	if first := entries[0]; first.Seq > r.rec.Cursor+1 && first.Kind != delivery.KindIncarnation {
+		return fmt.Errorf("%w: the log jumps from %d to %d", client.ErrGarbage, r.rec.Cursor, first.Seq)
+	}
+	if err := e.remember(ctx, r, entries); err != nil {
+		return err
+	}
+	s := r.state
+	var done []opened
+	var steps []mls.Step
+	var broken *errBroken
+	for _, entry := range entries {
+		if entry.Seq <= r.rec.Cursor {
+			continue
+		}
+		o, next, step, err := e.open(r, s, entry)
+		if errors.As(err, &broken) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if step != nil {
+			steps = append(steps, *step)
+		}
+		s = next
+		done = append(done, o)
+	}
+	if err := e.keep(ctx, r, s, done, steps); err != nil {
+		return err
+	}
+	if broken != nil {
+		return e.mend(ctx, r, broken)
+	}
+	return nil
+}
+
+// keep stores what entries brought and goes on with the state after them.
+func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, steps []mls.Step) error {
+	if len(done) == 0 {
+		return nil
+	}
+	before, old := r.rec, r.state
+	r.state = s
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		for _, step := range steps {
+			if err := writeDelta(tx, r.rec.ID, step.Delta); err != nil {
+				return err
+			}
+		}
+		for _, o := range done {
+			if err := e.note(tx, r, o); err != nil {
+				return err
+			}
+			if err := putRaw(tx, r.rec.ID, o.entry); err != nil {
+				return err
+			}
+			r.rec.Cursor = o.entry.Seq
+		}
+		return r.save(tx)
+	})
+	if err != nil {
+		r.rec, r.state = before, old
+		return err
+	}
+	for _, step := range steps {
+		step.Forget()
+	}
+	e.changed()
+	return nil
+}
+
+// open processes one entry. A commit that cannot be processed is an *errBroken;
+// everything else that cannot be read names its cause in the result.
+func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *mls.Step, error) {
+	o := opened{entry: entry}
+	if entry.Kind == delivery.KindIncarnation || s.group == nil || r.seen[sha256.Sum256(entry.Bytes)] {
+		return o, s, nil, nil
+	}
+	got, err := s.group.Process(entry.Bytes, mls.ProcessParams{Now: time.UnixMilli(entry.AcceptedMS)})
+	switch got := got.(type) {
+	case *mls.Application:
+		o.app = got
+		s.group = got.Next
+		return o, s, &got.Step, nil
+	case *mls.ProposalReceived:
+		if s.roster != nil {
+			held := judged(s.group.Proposals())
+			p := policy.Proposal{Ref: got.Ref, Sender: got.Sender, Proposal: got.Proposal, AuthenticatedData: got.AuthenticatedData}
+			if _, err := policy.CheckProposal(s.policy, s.roster, held, p); err != nil && !errors.Is(err, policy.ErrHeld) {
+				return o, s, nil, nil // the service should not have taken it; it is not committed
+			}
+		}
+		s.group = got.Next
+		return o, s, &got.Step, nil
+	case *mls.StagedCommit:
+		next, err := judge(s, got)
+		if err != nil {
+			return o, s, nil, &errBroken{entry, "policy", err}
+		}
+		o.commit, o.before, o.after = got, s.roster, next.roster
+		return o, next, &got.Step, nil
+	}
+	if errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindApplication {
+		o.own = true
+		return o, s, nil, nil
+	}
+	if entry.Kind == delivery.KindCommit && entry.Epoch >= s.group.Epoch() && s.group.Active() {
+		return o, s, nil, &errBroken{entry, reason(err), err}
+	}
+	if entry.Kind == delivery.KindApplication {
+		o.cause = cause(err, entry, s)
+	}
+	return o, s, nil, nil
+}
+
+// reason is the code under which a broken commit is reported.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, mls.ErrPath):
+		return "path_secret"
+	case errors.Is(err, mls.ErrConfirmationTag):
+		return "confirmation_tag"
+	case errors.Is(err, mls.ErrSignature), errors.Is(err, mls.ErrMembershipTag):
+		return "signature"
+	case errors.Is(err, mls.ErrTree):
+		return "parent_hash"
+	}
+	return "other"
+}
+
+// cause says for a person why an entry cannot be read here.
+func cause(err error, entry delivery.Entry, s state) string {
+	switch {
+	case errors.Is(err, mls.ErrRemoved):
+		return "it was said after this device was removed"
+	case errors.Is(err, mls.ErrPastEpoch):
+		return fmt.Sprintf("the keys of epoch %d are gone: this device is in epoch %d", entry.Epoch, s.group.Epoch())
+	case errors.Is(err, mls.ErrFutureEpoch):
+		return fmt.Sprintf("a change of the chat is missing before it: this device is in epoch %d, the message in %d", s.group.Epoch(), entry.Epoch)
+	case errors.Is(err, mls.ErrKeyConsumed):
+		return "its key was used before: it was sent twice, or this profile was copied"
+	case errors.Is(err, mls.ErrGenerationLimit):
+		return "its sender skipped too many messages"
+	case errors.Is(err, mls.ErrUnknownSender):
+		return "its sender is not in the chat"
+	case errors.Is(err, mls.ErrSignature), errors.Is(err, mls.ErrMembershipTag):
+		return "its signature does not verify"
+	case errors.Is(err, mls.ErrDecrypt):
+		return "it does not decrypt: its sender or somebody on the way damaged it"
+	}
+	return "it is malformed"
+}
+
+// mend deals with a commit that cannot be processed: it is reported, and this
+// leaf is renewed when that is allowed, which it is when the room went on without
+// us. A commit against the rules is never followed.
+func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
+	if b.reason == "policy" {
+		r.rec.Status = StatusStuck
+		if err := e.Store.Update(ctx, r.save); err != nil {
+			return err
+		}
+	}
+	if err := e.client.Report(ctx, r.rec.ID, delivery.ReportRequest{Seq: b.entry.Seq, Epoch: b.entry.Epoch, Reason: b.reason}); err != nil {
+		return errors.Join(b, err)
+	}
+	if b.reason == "policy" {
+		return fmt.Errorf("%w: %w", ErrStuck, b)
+	}
+	return e.rejoin(ctx, r, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch))
+}
+
+// remember reads the hashes of what was read before, once the service has been
+// restored: members offer those entries again, and they come back under new
+// numbers.
+func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry) error {
+	restored := false
+	for _, entry := range entries {
+		restored = restored || entry.Kind == delivery.KindIncarnation
+	}
+	if r.seen != nil || !restored && r.rec.Cursor < delivery.IncarnationJump {
+		return nil
+	}
+	seen := map[[32]byte]bool{}
+	err := e.Store.View(ctx, func(tx Tx) error {
+		return tx.Scan(TableRaw, roomKey(r.rec.ID, ""), "", func(_ string, value []byte) (bool, error) {
+			entry, err := parseRaw(value)
+			if err == nil && len(entry.Bytes) > 0 {
+				seen[sha256.Sum256(entry.Bytes)] = true
+			}
+			return true, err
+		})
+	})
+	r.seen = seen
+	return err
+}

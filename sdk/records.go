@@ -1,0 +1,123 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// Status says where this device stands with a room.
+type Status string
+
+// The statuses. The names are stored.
+const (
+	StatusOpen      Status = "open"
+	StatusOut       Status = "out"       // removed, or left
+	StatusLeft      Status = "left"      // left by its own will: other devices follow
+	StatusSucceeded Status = "succeeded" // the conversation goes on in Successor
+	StatusStuck     Status = "stuck"     // see ErrStuck
+)
+
+// Room is what a profile keeps of a room beside its group.
+type Room struct {
+	ID        delivery.RoomID     `json:"id"`
+	Kind      delivery.RoomKind   `json:"kind"`
+	Status    Status              `json:"status"`
+	Title     string              `json:"title,omitempty"`
+	TitleSeq  uint64              `json:"title_seq,omitempty"`
+	About     string              `json:"about,omitempty"`
+	Disappear uint32              `json:"disappear,omitempty"` // seconds
+	Other     *identity.PublicKey `json:"other,omitempty"`     // of a direct room
+	URI       string              `json:"uri"`
+	Joined    uint64              `json:"joined"`          // seq of the commit by which this leaf came in
+	Cursor    uint64              `json:"cursor"`          // everything up to it is processed
+	Heard     uint64              `json:"heard"`           // everything up to it was given to a listener
+	Read      uint64              `json:"read"`            // everything up to it was seen by a person
+	Renew     string              `json:"renew,omitempty"` // why this leaf must be replaced before anything is sent
+	Announced int64               `json:"announced,omitempty"`
+	Profile   uint64              `json:"profile,omitempty"` // version that was announced
+	Epoch     uint64              `json:"epoch"`
+	Successor *delivery.RoomID    `json:"successor,omitempty"`
+	Muted     bool                `json:"muted,omitempty"`
+}
+
+// Request is a room that a stranger invites to. Nothing is sent to it and no
+// message fetched from it.
+type Request struct {
+	Room     delivery.RoomID      `json:"room"`
+	Kind     delivery.RoomKind    `json:"kind"`
+	Mail     uint64               `json:"mail"` // id of the mailbox item
+	Epoch    uint64               `json:"epoch"`
+	StartSeq uint64               `json:"start_seq"`
+	Welcome  []byte               `json:"welcome"`
+	From     identity.PublicKey   `json:"from"` // who invites, by the signature over the room's state
+	People   []identity.PublicKey `json:"people"`
+	TimeMS   int64                `json:"time_ms"`
+}
+
+// Person is what a profile knows of an identity.
+type Person struct {
+	Identity identity.PublicKey `json:"identity"`
+	Name     string             `json:"name,omitempty"` // as they call themselves
+	Username string             `json:"username,omitempty"`
+	Version  uint64             `json:"version,omitempty"` // of the profile that Name comes from
+	Bot      bool               `json:"bot,omitempty"`
+	Contact  bool               `json:"contact,omitempty"`  // not a stranger
+	Verified bool               `json:"verified,omitempty"` // safety numbers were compared
+}
+
+// waiting is a message of the outbox.
+type waiting struct {
+	Room    delivery.RoomID   `json:"room"`
+	Number  uint64            `json:"number"`
+	ID      content.MessageID `json:"id"`
+	Content []byte            `json:"content"`
+	Blobs   []delivery.BlobID `json:"blobs,omitempty"`
+	Entry   []byte            `json:"entry,omitempty"` // ciphertext that may have left already
+	Epoch   uint64            `json:"epoch,omitempty"`
+	TimeMS  int64             `json:"time_ms"`
+}
+
+func (w waiting) key() string { return fmt.Sprintf("%s/%016x", w.Room, w.Number) }
+
+func roomKey(id delivery.RoomID, rest string) string { return id.String() + "/" + rest }
+
+func seqKey(id delivery.RoomID, seq uint64) string { return fmt.Sprintf("%s/%016x", id, seq) }
+
+// put writes v as JSON.
+func put(tx Tx, t Table, key string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("sdk: encode %s: %w", t, err)
+	}
+	return tx.Put(t, key, b)
+}
+
+// get reads JSON into v; found is false when there is none.
+func get(tx Tx, t Table, key string, v any) (found bool, err error) {
+	b, err := tx.Get(t, key)
+	if err != nil || b == nil {
+		return false, err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return false, fmt.Errorf("sdk: the stored %s %q cannot be read: %w", t, key, err)
+	}
+	return true, nil
+}
+
+// scan reads all JSON values below a prefix.
+func scan[T any](tx Tx, t Table, prefix string) ([]T, error) {
+	var out []T
+	err := tx.Scan(t, prefix, "", func(key string, value []byte) (bool, error) {
+		var v T
+		if err := json.Unmarshal(value, &v); err != nil {
+			return false, fmt.Errorf("sdk: the stored %s %q cannot be read: %w", t, key, err)
+		}
+		out = append(out, v)
+		return true, nil
+	})
+	return out, err
+}

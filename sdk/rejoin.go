@@ -1,0 +1,425 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/follower"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/tree"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+func offline(err error) bool { return errors.Is(err, client.ErrOffline) }
+
+// renew replaces this leaf when another copy of the profile may have used its
+// keys. Until then nothing is sent.
+func (e *Engine) renew(ctx context.Context, r *room) error {
+	if err := e.load(ctx, r, r.rec.ID); err != nil {
+		return err
+	}
+	if r.rec.Renew == "" || r.rec.Status != StatusOpen {
+		return nil
+	}
+	if err := e.catchUp(ctx, r); err != nil {
+		return err
+	}
+	if r.rec.Renew == "" || r.rec.Status != StatusOpen {
+		return nil
+	}
+	return e.rejoin(ctx, r, r.rec.Renew)
+}
+
+// outside is a room as somebody sees it who stands outside: verified, but without
+// its secrets.
+type outside struct {
+	info, tree []byte
+	public     *follower.Group
+	state      state // without group
+	removals   [][]byte
+	signer     policy.Member
+}
+
+// look reads the room's present state and verifies it. now is when leaves are
+// judged.
+func (e *Engine) look(ctx context.Context, id delivery.RoomID) (*outside, error) {
+	o := &outside{}
+	var err error
+	if o.info, err = e.client.CurrentGroupInfo(ctx, id); err != nil {
+		return nil, e.fail(ctx, err)
+	}
+	var m wire.MLSMessage
+	if err := wire.Unmarshal(o.info, &m); err != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return nil, fmt.Errorf("%w: a room without a GroupInfo", client.ErrGarbage)
+	}
+	info := m.GroupInfo
+	if o.tree, err = e.client.Tree(ctx, id, info.GroupContext.Epoch); err != nil {
+		return nil, e.fail(ctx, err)
+	}
+	cs, err := suite.Lookup(info.GroupContext.CipherSuite)
+	if err != nil {
+		return nil, fmt.Errorf("sdk: %w", err)
+	}
+	t, err := tree.ParseBytes(cs, o.tree)
+	if err != nil {
+		return nil, fmt.Errorf("sdk: the room's tree: %w", err)
+	}
+	if o.public, err = follower.Join(cs, info, t, follower.Options{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate}); err != nil {
+		return nil, fmt.Errorf("sdk: the room's state: %w", err)
+	}
+	if string(o.public.GroupID()) != string(id[:]) {
+		return nil, fmt.Errorf("%w: the state of another room", client.ErrGarbage)
+	}
+	if o.state.policy, err = policy.CheckContext(o.public.Context(), nil); err != nil {
+		return nil, err
+	}
+	if o.state.roster, err = policy.NewRoster(func(yield func(uint32, *wire.LeafNode) bool) {
+		for l, n := range o.public.Tree().Leaves() {
+			if !yield(uint32(l), n) {
+				return
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	o.signer, _ = o.state.roster.At(info.Signer)
+	return o, e.readRemovals(ctx, id, o)
+}
+
+// readRemovals finds the SelfRemoves that an external commit has to honour.
+func (e *Engine) readRemovals(ctx context.Context, id delivery.RoomID, o *outside) error {
+	held, err := e.client.Held(ctx, id)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	for _, h := range held.Entries {
+		var m wire.MLSMessage
+		if wire.Unmarshal(h.Bytes, &m) != nil || m.WireFormat != wire.WireFormatPublicMessage || h.Epoch != o.public.Epoch() {
+			continue
+		}
+		if p := m.PublicMessage.Content.Proposal; p != nil && p.ProposalType == wire.ProposalTypeSelfRemove {
+			o.removals = append(o.removals, h.Bytes)
+		}
+	}
+	return nil
+}
+
+// proven checks that a room went on without this device before its leaf is
+// replaced: the present state is of a later epoch than any seen here, and signed
+// by a leaf whose attestation was known, or by another device of this account.
+func (e *Engine) proven(r *room, o *outside) error {
+	if r.state.roster == nil || r.rec.Renew != "" {
+		return nil
+	}
+	known, in := r.state.roster.Device(o.signer.Device)
+	if in && known.Key == o.signer.Key || o.signer.Identity == e.account.Identity || r.state.roster.Has(o.signer.Identity) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: nobody whom this device knew there vouches for its present state", ErrStuck)
+}
+
+// rejoin replaces this device's leaf by an external commit, and leaves one line
+// that says which messages are missing and why.
+func (e *Engine) rejoin(ctx context.Context, r *room, why string) error {
+	return e.comeIn(ctx, r, r.rec.ID, why)
+}
+
+// comeIn enters a room by external commit; r may be empty.
+func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why string) error {
+	for try := range maxTries {
+		o, err := e.look(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := e.proven(r, o); err != nil {
+			return err
+		}
+		got, step, err := e.enterFromOutside(ctx, id, o)
+		if again(err) {
+			if err := e.pause(ctx, try, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return e.fail(ctx, err)
+		}
+		return e.entered(ctx, r, got, step, why)
+	}
+	return delivery.Refuse(delivery.CodeRetry, "the chat changes faster than this device can come back: try again")
+}
+
+func again(err error) bool {
+	switch delivery.CodeOf(err) {
+	case delivery.CodeStaleEpoch, delivery.CodeCommitFirst, delivery.CodeHealing, delivery.CodeRetry:
+		return true
+	}
+	return false
+}
+
+// enterFromOutside makes the external commit and sends it.
+func (e *Engine) enterFromOutside(ctx context.Context, id delivery.RoomID, o *outside) (delivery.Accepted, *mls.StagedCommit, error) {
+	p := mls.ExternalJoinParams{
+		Random: e.Random, Now: e.Now(), GroupInfo: o.info, Tree: o.tree, Signer: e.signer(o.public.Suite().ID()), Credential: e.credential(),
+		Capabilities: policy.Capabilities(), LeafExtensions: policy.LeafExtensions(), SelfRemoves: o.removals,
+	}
+	if old, in := o.state.roster.Device(e.account.Device); in {
+		p.Resync = &old.Leaf
+	}
+	c, err := e.mls.ExternalJoin(p)
+	if err != nil {
+		return delivery.Accepted{}, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
+	}
+	got, err := e.client.Append(ctx, id, delivery.AppendRequest{Entry: c.Message, GroupInfo: c.GroupInfo})
+	if err != nil {
+		return got, nil, err
+	}
+	staged, err := c.Apply(nil, e.Now())
+	if err != nil {
+		return got, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
+	}
+	return got, staged, nil
+}
+
+func (e *Engine) signer(id wire.CipherSuite) *suite.SignatureKey {
+	for _, s := range e.mls.Signers {
+		if s.Suite().ID() == id {
+			return s
+		}
+	}
+	return e.mls.Signers[0]
+}
+
+// entered stores the room as it is after an external commit of this device.
+func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, c *mls.StagedCommit, why string) error {
+	s, err := newState(c.Next)
+	if err != nil {
+		return err
+	}
+	id, err := delivery.RoomIDFromBytes(c.Next.GroupID())
+	if err != nil {
+		return err
+	}
+	before := r.rec
+	rec := before
+	if rec.ID != id {
+		rec = e.newRecord(id, s, got.Seq)
+	}
+	rec.Status, rec.Renew, rec.Joined, rec.Cursor, rec.Epoch = StatusOpen, "", got.Seq, got.Seq, c.Next.Epoch()
+	err = e.Store.Update(ctx, func(tx Tx) error {
+		if err := forgetGroup(tx, id); err != nil {
+			return err
+		}
+		if err := writeDelta(tx, id, c.Delta); err != nil {
+			return err
+		}
+		if rec.Title == "" {
+			var kept snapshotRoom
+			if _, err := get(tx, TableSetting, "snapshot.room."+id.String(), &kept); err != nil {
+				return err
+			}
+			rec.Title, rec.Disappear = kept.Title, kept.Disappear
+		}
+		r.rec = rec
+		if before.ID == id && got.Seq > before.Cursor+1 {
+			if err := e.gap(tx, r, before.Cursor+1, got.Seq-1, why); err != nil {
+				return err
+			}
+		}
+		return put(tx, TableRoom, id.String(), rec)
+	})
+	if err != nil {
+		r.rec = before
+		return err
+	}
+	c.Forget()
+	r.state, r.seen = s, nil
+	r.stale.Store(false)
+	e.changed()
+	return nil
+}
+
+// joinOwnRooms enters the rooms that only other devices of this account are in.
+// One that cannot be entered keeps nobody from the others.
+func (e *Engine) joinOwnRooms(ctx context.Context) error {
+	list, err := e.client.Rooms(ctx)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	for _, v := range list {
+		skip, err := e.skipRoom(ctx, v)
+		if err != nil {
+			return err
+		}
+		if skip {
+			continue
+		}
+		if err := e.joinOwn(ctx, v.Room); err != nil {
+			if isNet(err) || errors.Is(err, ErrRevoked) {
+				return err
+			}
+			e.Warn("a chat of another device of this account cannot be entered: %v", err)
+		}
+	}
+	return nil
+}
+
+// skipRoom: rooms that are here, that wait as requests, or that were left.
+func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView) (skip bool, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		var rec Room
+		found, err := get(tx, TableRoom, v.Room.String(), &rec)
+		if err != nil {
+			return err
+		}
+		var kept snapshotRoom
+		if _, err := get(tx, TableSetting, "snapshot.room."+v.Room.String(), &kept); err != nil {
+			return err
+		}
+		waits, err := tx.Get(TableRequest, v.Room.String())
+		if err != nil {
+			return err
+		}
+		declined, err := tx.Get(TableSetting, "declined."+v.Room.String())
+		skip = found && rec.Status != StatusOut || waits != nil || declined != nil || kept.Left || v.Member
+		return err
+	})
+	return skip, err
+}
+
+func (e *Engine) joinOwn(ctx context.Context, id delivery.RoomID) error {
+	r, done, err := e.enterAny(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return e.comeIn(ctx, r, id, "this device was not in the chat")
+}
+
+// behindUs: the service refuses this device's epoch and has nothing newer in the
+// log: it was restored from a backup and nobody brought back what it lost.
+func (e *Engine) behindUs(ctx context.Context, r *room, err error) error {
+	var refusal *delivery.Error
+	if !errors.As(err, &refusal) || r.state.group == nil || refusal.Epoch >= r.state.group.Epoch() {
+		return nil
+	}
+	r.rec.Renew = "the service was restored to an earlier state"
+	return e.rejoin(ctx, r, r.rec.Renew)
+}
+
+// heal offers what this device kept to a service that was restored.
+func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
+	entries, err := e.kept(ctx, r.rec.ID, 2000)
+	if err != nil {
+		return err
+	}
+	offer := delivery.HealRequest{}
+	size := 0
+	for i := len(entries) - 1; i >= 0; i-- {
+		if size += len(entries[i].Bytes) + 32; size > delivery.MaxLogPage {
+			entries = entries[i+1:]
+			break
+		}
+	}
+	for _, entry := range entries {
+		if entry.Kind != delivery.KindIncarnation {
+			offer.Entries = append(offer.Entries, entry)
+		}
+	}
+	if r.state.group != nil && r.state.group.Active() {
+		if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
+			return fmt.Errorf("sdk: offer kept entries: %w", err)
+		}
+	}
+	got, err := e.client.Heal(ctx, r.rec.ID, offer)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	if got.Status != delivery.RoomHealing {
+		return nil
+	}
+	if _, err := e.client.Heal(ctx, r.rec.ID, delivery.HealRequest{}); err != nil {
+		return e.fail(ctx, err)
+	}
+	return e.pause(ctx, 0, cause)
+}
+
+// succeeded notes that a room's conversation goes on elsewhere.
+func (e *Engine) succeeded(ctx context.Context, r *room) error {
+	head, err := e.client.Room(ctx, r.rec.ID)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	r.rec.Status = StatusSucceeded
+	if head.Successor != nil {
+		r.rec.Successor = head.Successor
+	}
+	return e.Store.Update(ctx, r.save)
+}
+
+// succeedsKnown reports whether a room is the successor of one this device is in.
+func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID) (is bool, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			is = is || r.Successor != nil && *r.Successor == id
+		}
+		return err
+	})
+	return is, err
+}
+
+// Succeed moves a room's conversation into a new room with the same people: when
+// its commits cannot be processed, or for another suite or home.
+func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, why string) (delivery.RoomID, error) {
+	r, done, err := e.find(ctx, id)
+	if err != nil {
+		return delivery.RoomID{}, err
+	}
+	defer done()
+	if r.state.roster == nil || r.rec.Kind == delivery.RoomSelf {
+		return delivery.RoomID{}, ErrOut
+	}
+	var others []identity.PublicKey
+	for _, p := range r.state.roster.Identities() {
+		if p != e.account.Identity {
+			others = append(others, p)
+		}
+	}
+	next, err := e.createRoom(ctx, r.rec.Kind, r.rec.Title, others)
+	if err != nil {
+		return next, err
+	}
+	if err := e.tellSuccessor(ctx, r, next, why); err != nil {
+		e.Warn("the old chat could not be told where the conversation goes on: %v", err)
+	}
+	for _, p := range others {
+		if err := e.Add(ctx, next, p); err != nil {
+			e.Warn("somebody could not be brought along: %v", err)
+		}
+	}
+	if err := e.client.Succeed(ctx, id, next); err != nil {
+		return next, e.fail(ctx, err)
+	}
+	r.rec.Status, r.rec.Successor = StatusSucceeded, &next
+	return next, e.Store.Update(ctx, r.save)
+}
+
+// tellSuccessor says in the old room where the conversation goes on.
+func (e *Engine) tellSuccessor(ctx context.Context, r *room, next delivery.RoomID, why string) error {
+	if err := e.mayAct(r); err != nil {
+		return err
+	}
+	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
+		h.Expires = nil
+		return content.New(h, content.Successor{Room: next.String(), Reason: why})
+	})
+	return err
+}

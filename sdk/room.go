@@ -1,0 +1,224 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// room is a room in memory. Whoever holds its turn owns everything in it.
+type room struct {
+	turn  turn
+	stale atomic.Bool // the record in the store is newer than rec
+
+	rec   Room
+	state state
+	seen  map[[32]byte]bool // entries that were read before the service was restored; nil before that
+}
+
+// state is what a room's group is at one epoch. group is nil when this device is
+// out.
+type state struct {
+	group  *mls.Group
+	policy *policy.Room
+	roster *policy.Roster
+}
+
+func leaves(g *mls.Group) iter.Seq2[uint32, *wire.LeafNode] {
+	return func(yield func(uint32, *wire.LeafNode) bool) {
+		for _, m := range g.Members() {
+			if !yield(m.Leaf, m.Node) {
+				return
+			}
+		}
+	}
+}
+
+// newState reads rules and roster out of a group, verifying every credential.
+func newState(g *mls.Group) (state, error) {
+	if !g.Active() {
+		return state{group: g}, nil
+	}
+	p, err := policy.CheckContext(g.Context(), nil)
+	if err != nil {
+		return state{}, err
+	}
+	r, err := policy.NewRoster(leaves(g))
+	if err != nil {
+		return state{}, err
+	}
+	return state{g, p, r}, policy.CheckRoster(p, r)
+}
+
+// enter takes a room's turn, loading it if needed (ErrNoRoom, ErrRequest).
+func (e *Engine) enter(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+	e.mu.Lock()
+	r := e.rooms[id]
+	if r == nil {
+		r = &room{turn: newTurn()}
+		r.stale.Store(true)
+		e.rooms[id] = r
+	}
+	e.mu.Unlock()
+	done, err := r.turn.take(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.load(ctx, r, id); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return r, done, nil
+}
+
+// load reads the room's record when it is stale, and its group the first time.
+func (e *Engine) load(ctx context.Context, r *room, id delivery.RoomID) error {
+	if !r.stale.Load() {
+		return nil
+	}
+	var records []mls.Record
+	err := e.Store.View(ctx, func(tx Tx) error {
+		found, err := get(tx, TableRoom, id.String(), &r.rec)
+		if err != nil {
+			return err
+		}
+		if !found {
+			if waits, err := tx.Get(TableRequest, id.String()); err != nil || waits != nil {
+				return errors.Join(err, ErrRequest)
+			}
+			return ErrNoRoom
+		}
+		if r.state.group != nil {
+			return nil
+		}
+		prefix := roomKey(id, "")
+		return tx.Scan(TableMLS, prefix, "", func(key string, value []byte) (bool, error) {
+			records = append(records, mls.Record{Key: strings.TrimPrefix(key, prefix), Value: value})
+			return true, nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r.stale.Store(false)
+	if r.state.group != nil || len(records) == 0 {
+		return nil
+	}
+	g, err := e.mls.Load(records)
+	if err != nil {
+		return fmt.Errorf("sdk: the stored state of a chat: %w", err)
+	}
+	r.state, err = newState(g)
+	return err
+}
+
+// save writes the room's record.
+func (r *room) save(tx Tx) error {
+	if r.state.group != nil {
+		r.rec.Epoch = r.state.group.Epoch()
+	}
+	return put(tx, TableRoom, r.rec.ID.String(), r.rec)
+}
+
+// writeDelta writes what a step changes in the group's stored state.
+func writeDelta(tx Tx, id delivery.RoomID, d mls.Delta) error {
+	for _, key := range d.Delete {
+		if err := tx.Delete(TableMLS, roomKey(id, key)); err != nil {
+			return err
+		}
+	}
+	for _, rec := range d.Put {
+		if err := tx.Put(TableMLS, roomKey(id, rec.Key), rec.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetGroup takes the group's stored state away.
+func forgetGroup(tx Tx, id delivery.RoomID) error {
+	var keys []string
+	err := tx.Scan(TableMLS, roomKey(id, ""), "", func(key string, _ []byte) (bool, error) {
+		keys = append(keys, key)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := tx.Delete(TableMLS, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance stores a step's delta, forgets what it consumed and goes on with its
+// group. more runs in the same transaction.
+func (e *Engine) advance(ctx context.Context, r *room, s mls.Step, more func(Tx) error) error {
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		if err := writeDelta(tx, r.rec.ID, s.Delta); err != nil {
+			return err
+		}
+		if more == nil {
+			return nil
+		}
+		return more(tx)
+	})
+	if err != nil {
+		return err
+	}
+	s.Forget()
+	r.state.group = s.Next
+	return nil
+}
+
+// member is this device's own entry in the roster.
+func (e *Engine) member(r *room) (policy.Member, bool) {
+	if r.state.roster == nil {
+		return policy.Member{}, false
+	}
+	return r.state.roster.Device(e.account.Device)
+}
+
+// mayAct checks that this device may change or write to the room.
+func (e *Engine) mayAct(r *room) error {
+	switch {
+	case r.rec.Status == StatusStuck:
+		return ErrStuck
+	case r.rec.Status != StatusOpen || r.state.group == nil || !r.state.group.Active():
+		return ErrOut
+	}
+	return nil
+}
+
+// other is the other person of a direct room.
+func other(p *policy.Room, self identity.PublicKey) *identity.PublicKey {
+	if p.Kind != delivery.RoomDirect {
+		return nil
+	}
+	for _, x := range p.Participants {
+		if x.Identity != self {
+			id := x.Identity
+			return &id
+		}
+	}
+	return nil
+}
+
+// newRecord is the record of a room that this device has just come into.
+func (e *Engine) newRecord(id delivery.RoomID, s state, seq uint64) Room {
+	return Room{
+		ID: id, Kind: s.policy.Kind, Status: StatusOpen, Other: other(s.policy, e.account.Identity), URI: s.policy.URI,
+		Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(),
+	}
+}

@@ -1,0 +1,419 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/mls"
+)
+
+// Sent is where a message stands.
+type Sent struct {
+	Chat  delivery.RoomID   `json:"chat"`
+	Seq   uint64            `json:"seq"`
+	Epoch uint64            `json:"epoch"`
+	ID    content.MessageID `json:"id"`
+}
+
+// Draft is what a person writes.
+type Draft struct {
+	Text    string
+	File    *File             // nil = none
+	ReplyTo content.MessageID // zero = none
+	Silent  bool
+	// Key makes two calls one message: the same key with the same text gives the
+	// same message id, and what is in the outbox or sent already is not sent again.
+	// Zero = a new message each time.
+	Key [16]byte
+}
+
+// Send writes a message to a room. It is durable before anything leaves: when
+// the service cannot be reached the error is client.ErrOffline and the message
+// goes out with the next call that reaches it. The first of the files that a
+// message passes: then deliver below, and delivery/client.
+func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, error) {
+	if d.File == nil && d.Text == "" || len(d.Text) > content.MaxText {
+		return Sent{}, ErrText
+	}
+	r, done, err := e.writable(ctx, id)
+	if err != nil {
+		return Sent{}, err
+	}
+	defer done()
+	if sent, found, err := e.sentBefore(ctx, r, d.Key); err != nil || found {
+		return sent, err
+	}
+	var items []content.Item
+	var blobs []delivery.BlobID
+	if d.File != nil {
+		a, blob, err := e.upload(ctx, d.File)
+		if err != nil {
+			return Sent{}, err
+		}
+		items, blobs = append(items, a), append(blobs, blob)
+	}
+	if d.Text != "" {
+		items = append(items, content.Text{Text: d.Text})
+	}
+	if d.Silent {
+		items = append(items, content.Options{Silent: true})
+	}
+	return e.write(ctx, r, blobs, func(h content.Header) (content.Message, error) {
+		if d.Key != ([16]byte{}) {
+			h.Salt = content.Salt(d.Key)
+		}
+		h.ReplyTo = d.ReplyTo
+		return content.New(h, items...)
+	})
+}
+
+// sentBefore finds the message of a key. What waits in the outbox is delivered
+// first.
+func (e *Engine) sentBefore(ctx context.Context, r *room, key [16]byte) (sent Sent, found bool, err error) {
+	if key == ([16]byte{}) {
+		return sent, false, nil
+	}
+	if err := e.flush(ctx, r); err != nil {
+		return sent, false, err
+	}
+	err = e.Store.View(ctx, func(tx Tx) error {
+		raw, err := tx.Get(TableSent, sentKey(r.rec.ID, key))
+		if err != nil || len(raw) != len(sent.ID) {
+			return err
+		}
+		var l Line
+		l, found, err = tx.Line(r.rec.ID, content.MessageID(raw))
+		sent = Sent{Chat: r.rec.ID, Seq: l.Seq, Epoch: l.Epoch, ID: l.ID}
+		return err
+	})
+	return sent, found, err
+}
+
+func sentKey(id delivery.RoomID, key [16]byte) string { return fmt.Sprintf("%s/%x", id, key) }
+
+// Write sends any message: build gets a header with salt, sender and room.
+func (e *Engine) Write(ctx context.Context, id delivery.RoomID, build func(content.Header) (content.Message, error)) (Sent, error) {
+	r, done, err := e.writable(ctx, id)
+	if err != nil {
+		return Sent{}, err
+	}
+	defer done()
+	return e.write(ctx, r, nil, build)
+}
+
+// writable takes the turn of a room that this device may write to. A room that is
+// not known yet may have a Welcome in the mailbox.
+func (e *Engine) writable(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+	r, done, err := e.find(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.mayAct(r); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return r, done, nil
+}
+
+// find takes a room's turn; when it is unknown here the mailbox is read first.
+func (e *Engine) find(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+	r, done, err := e.enter(ctx, id)
+	if !errors.Is(err, ErrNoRoom) {
+		return r, done, err
+	}
+	if err := e.ReadMail(ctx); err != nil {
+		return nil, nil, err
+	}
+	if r, done, err = e.enter(ctx, id); !errors.Is(err, ErrNoRoom) {
+		return r, done, err
+	}
+	if err := e.joinOwnRooms(ctx); err != nil {
+		return nil, nil, err
+	}
+	return e.enter(ctx, id)
+}
+
+func (e *Engine) header(r *room) (content.Header, error) {
+	salt, err := content.NewSalt(e.Random)
+	h := content.Header{Salt: salt, SenderURI: content.UserURI(e.account.Domain, e.account.Identity), RoomURI: r.rec.URI}
+	if s := r.rec.Disappear; s > 0 {
+		h.Expires = &content.Expiration{Relative: true, Seconds: s}
+	}
+	return h, err
+}
+
+// write puts a message into the outbox and delivers everything that waits in the
+// room, in order.
+func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, build func(content.Header) (content.Message, error)) (Sent, error) {
+	if err := e.mayAct(r); err != nil {
+		return Sent{}, err
+	}
+	h, err := e.header(r)
+	if err != nil {
+		return Sent{}, err
+	}
+	m, err := build(h)
+	if err != nil {
+		return Sent{}, err
+	}
+	encoded, err := m.Encode()
+	if err != nil {
+		return Sent{}, err
+	}
+	id, err := m.ID()
+	if err != nil {
+		return Sent{}, err
+	}
+	w := waiting{Room: r.rec.ID, ID: id, Content: encoded, Blobs: blobs, TimeMS: e.nowMS()}
+	if err := e.Store.Update(ctx, func(tx Tx) error {
+		if err := tx.Put(TableSent, sentKey(r.rec.ID, m.Salt), id[:]); err != nil {
+			return err
+		}
+		queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+		if err != nil {
+			return err
+		}
+		w.Number = 1
+		if n := len(queue); n > 0 {
+			w.Number = queue[n-1].Number + 1
+		}
+		return put(tx, TableOutbox, w.key(), w)
+	}); err != nil {
+		return Sent{}, err
+	}
+	if err := e.flush(ctx, r); err != nil {
+		return Sent{Chat: r.rec.ID, ID: id}, err
+	}
+	var line Line
+	var found bool
+	err = e.Store.View(ctx, func(tx Tx) (err error) {
+		line, found, err = tx.Line(r.rec.ID, id)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("sdk: %s was sent and left no line", id)
+	}
+	return Sent{Chat: r.rec.ID, Seq: line.Seq, Epoch: line.Epoch, ID: id}, err
+}
+
+// flush delivers what waits in a room's outbox.
+func (e *Engine) flush(ctx context.Context, r *room) error {
+	for {
+		var queue []waiting
+		err := e.Store.View(ctx, func(tx Tx) (err error) {
+			queue, err = scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+			return err
+		})
+		if err != nil || len(queue) == 0 {
+			return err
+		}
+		if err := e.deliver(ctx, r, queue[0]); err != nil {
+			return err
+		}
+	}
+}
+
+// maxTries bounds how often a message is encrypted anew because the room went on.
+const maxTries = 12
+
+// deliver brings one message into the room's log: seal, store, send, and what the
+// service's answer demands. It returns without an error only when the message has
+// a seq.
+func (e *Engine) deliver(ctx context.Context, r *room, w waiting) error {
+	for try := range maxTries {
+		if err := e.renew(ctx, r); err != nil {
+			return err
+		}
+		if err := e.mayAct(r); err != nil {
+			return errors.Join(err, e.drop(ctx, w))
+		}
+		if w.Entry == nil {
+			err := e.seal(ctx, r, &w)
+			if errors.Is(err, mls.ErrPendingProposals) {
+				if err := e.commitHeld(ctx, r); err != nil {
+					return err
+				}
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		got, err := e.client.Append(ctx, r.rec.ID, delivery.AppendRequest{Entry: w.Entry, Blobs: w.Blobs})
+		if err == nil {
+			return e.arrived(ctx, r, w, got)
+		}
+		if again, fatal := e.answer(ctx, r, &w, err, try); !again {
+			return fatal
+		}
+	}
+	return delivery.Refuse(delivery.CodeRetry, "the chat changes faster than this device can send: try again")
+}
+
+// seal encrypts a message of the outbox and stores ciphertext and ratchet before
+// either leaves.
+func (e *Engine) seal(ctx context.Context, r *room, w *waiting) error {
+	sealed, err := r.state.group.Seal(mls.SealParams{Random: e.Random, Content: w.Content, PadTo: 256})
+	if err != nil {
+		return err
+	}
+	w.Entry, w.Epoch = sealed.Message, r.state.group.Epoch()
+	return e.advance(ctx, r, sealed.Step, func(tx Tx) error { return put(tx, TableOutbox, w.key(), w) })
+}
+
+// arrived notes an accepted message. When nothing lies between the cursor and it
+// the cursor moves on past it.
+func (e *Engine) arrived(ctx context.Context, r *room, w waiting, got delivery.Accepted) error {
+	before := r.rec
+	base := Line{Room: r.rec.ID, Seq: got.Seq, Epoch: w.Epoch, TimeMS: got.AcceptedMS}
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		if got.Seq == r.rec.Cursor+1 {
+			r.rec.Cursor = got.Seq
+			entry := delivery.Entry{Seq: got.Seq, Epoch: w.Epoch, Kind: delivery.KindApplication, AcceptedMS: got.AcceptedMS, Bytes: w.Entry}
+			if err := putRaw(tx, r.rec.ID, entry); err != nil {
+				return err
+			}
+		}
+		return e.accepted(tx, r, w, base)
+	})
+	if err != nil {
+		r.rec = before
+		return err
+	}
+	e.changed()
+	return nil
+}
+
+// accepted turns a message of the outbox into a line of the room.
+func (e *Engine) accepted(tx Tx, r *room, w waiting, base Line) error {
+	base.From, base.Device, base.Mine, base.Epoch = e.account.Identity, e.account.Device, true, w.Epoch
+	if err := e.said(tx, r, base, w.Content); err != nil {
+		return err
+	}
+	if _, found, err := tx.Line(r.rec.ID, w.ID); err != nil {
+		return err
+	} else if !found { // it changed nothing that is shown; what was sent is known all the same
+		if err := tx.PutLine(Line{
+			Room: r.rec.ID, Seq: base.Seq, Epoch: base.Epoch, ID: w.ID, From: base.From, Device: base.Device,
+			TimeMS: base.TimeMS, Kind: LineControl, Mine: true,
+		}); err != nil {
+			return err
+		}
+	}
+	if err := r.save(tx); err != nil {
+		return err
+	}
+	return tx.Delete(TableOutbox, w.key())
+}
+
+// answer does what a refusal of the service asks for. again says that the message
+// may be tried again, with new ciphertext when the old one was refused for good.
+func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try int) (again bool, fatal error) {
+	switch delivery.CodeOf(err) {
+	case delivery.CodeStaleEpoch:
+		if err := e.catchUp(ctx, r); err != nil {
+			return false, err
+		}
+		if r.state.group != nil && w.Epoch == r.state.group.Epoch() && r.rec.Status == StatusOpen {
+			if err := e.behindUs(ctx, r, err); err != nil {
+				return false, err
+			}
+		}
+	case delivery.CodeCommitFirst:
+		if err := e.catchUp(ctx, r); err != nil {
+			return false, err
+		}
+		if err := e.commitHeld(ctx, r); err != nil {
+			return false, err
+		}
+	case delivery.CodeHealing:
+		if err := e.heal(ctx, r, err); err != nil {
+			return false, err
+		}
+		return true, nil // the same bytes
+	case delivery.CodeSucceeded:
+		return false, errors.Join(err, e.succeeded(ctx, r))
+	case delivery.CodeNotFound, delivery.CodeRevoked, delivery.CodeRefused, delivery.CodeBadRequest, delivery.CodeTooLarge:
+		if c := e.catchUp(ctx, r); c != nil {
+			return false, errors.Join(c, e.drop(ctx, *w))
+		}
+		if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Status != StatusOpen {
+			err = errors.Join(ErrOut, err)
+		}
+		return false, errors.Join(e.fail(ctx, err), e.drop(ctx, *w))
+	default:
+		return false, err
+	}
+	return e.again(ctx, r, w)
+}
+
+// again forgets the ciphertext of a message that was definitively refused, unless
+// catching up found it in the log after all.
+func (e *Engine) again(ctx context.Context, r *room, w *waiting) (bool, error) {
+	gone := false
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		var kept waiting
+		found, err := get(tx, TableOutbox, w.key(), &kept)
+		if err != nil || !found || kept.ID != w.ID {
+			gone = true
+			return err
+		}
+		w.Entry, w.Epoch = nil, 0
+		return put(tx, TableOutbox, w.key(), w)
+	})
+	return err == nil && !gone, err
+}
+
+// drop takes a message that can never be sent out of the outbox.
+func (e *Engine) drop(ctx context.Context, w waiting) error {
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableOutbox, w.key()) })
+}
+
+// Flush delivers what waits in all rooms. A room that cannot take its messages
+// keeps nobody else's back.
+func (e *Engine) Flush(ctx context.Context) error {
+	rooms := map[delivery.RoomID]bool{}
+	err := e.Store.View(ctx, func(tx Tx) error {
+		queue, err := scan[waiting](tx, TableOutbox, "")
+		for _, w := range queue {
+			rooms[w.Room] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for id := range rooms {
+		r, done, err := e.enter(ctx, id)
+		if err != nil {
+			return err
+		}
+		err = e.flush(ctx, r)
+		done()
+		if errors.Is(err, client.ErrOffline) {
+			return err
+		}
+		if err != nil {
+			e.Warn("a message could not be sent: %v", err)
+		}
+	}
+	return nil
+}
+
+// pause waits between tries of the same thing.
+func (e *Engine) pause(ctx context.Context, try int, err error) error {
+	d := min(100*time.Millisecond<<min(try, 6), 5*time.Second)
+	var refusal *delivery.Error
+	if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
+		d = min(refusal.RetryAfter, time.Minute)
+	}
+	if err := e.Sleep(ctx, d+time.Duration(e.jitter()*float64(d)/2)); err != nil {
+		return fmt.Errorf("%w: %w", client.ErrOffline, err)
+	}
+	return nil
+}

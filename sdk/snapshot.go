@@ -1,0 +1,184 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+)
+
+// snapshot is what an account keeps of itself at the service, sealed under its
+// archive key: what a phrase alone brings back. It is merged with what another
+// device wrote, never overwritten.
+type snapshot struct {
+	Name     string                        `json:"name"`
+	About    string                        `json:"about,omitempty"`
+	Username string                        `json:"username,omitempty"`
+	Profile  uint64                        `json:"profile"`
+	SelfRoom *delivery.RoomID              `json:"self_room,omitempty"`
+	Rooms    map[string]snapshotRoom       `json:"rooms,omitempty"`
+	People   map[identity.PublicKey]Person `json:"people,omitempty"`
+	Bots     map[string]uint32             `json:"bots,omitempty"`
+	Other    map[string]json.RawMessage    `json:"other,omitempty"` // of later versions
+}
+
+type snapshotRoom struct {
+	Title     string `json:"title,omitempty"`
+	TitleSeq  uint64 `json:"title_seq,omitempty"`
+	Disappear uint32 `json:"disappear,omitempty"`
+	Left      bool   `json:"left,omitempty"`
+}
+
+const sealSnapshot = "snapshot"
+
+// dirty notes that the snapshot has to be written again.
+func (e *Engine) dirty(ctx context.Context) error {
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingDirty, []byte{1}) })
+}
+
+// flushSnapshot writes the snapshot when something changed since.
+func (e *Engine) flushSnapshot(ctx context.Context) error {
+	changed := false
+	err := e.Store.View(ctx, func(tx Tx) error {
+		b, err := tx.Get(TableSetting, settingDirty)
+		changed = b != nil
+		return err
+	})
+	if err != nil || !changed {
+		return err
+	}
+	return e.putSnapshot(ctx)
+}
+
+// putSnapshot merges what this profile knows into the stored snapshot.
+func (e *Engine) putSnapshot(ctx context.Context) error {
+	key, err := e.secret(ctx, settingArchive)
+	if err != nil {
+		return err
+	}
+	defer clear(key)
+	if key == nil {
+		return nil // a linked device that waits for its grant
+	}
+	for range 5 {
+		version, s, err := e.fetchSnapshot(ctx, key)
+		if err != nil {
+			return err
+		}
+		if err := e.merge(ctx, &s); err != nil {
+			return err
+		}
+		plain, err := json.Marshal(s)
+		if err != nil {
+			return fmt.Errorf("sdk: encode the snapshot: %w", err)
+		}
+		sealed, err := seal(e.Random, key, sealSnapshot, plain)
+		if err != nil {
+			return err
+		}
+		err = e.client.PutSnapshot(ctx, delivery.SnapshotBody{Version: version, Sealed: sealed})
+		if delivery.CodeOf(err) == delivery.CodeConflict {
+			continue // another device was faster
+		}
+		if err != nil {
+			return err
+		}
+		return e.Store.Update(ctx, func(tx Tx) error {
+			if err := tx.Put(TableSetting, settingSnapshot, []byte(strconv.FormatUint(version+1, 10))); err != nil {
+				return err
+			}
+			return tx.Delete(TableSetting, settingDirty)
+		})
+	}
+	return delivery.Refuse(delivery.CodeRetry, "another device keeps changing the account's state")
+}
+
+func (e *Engine) fetchSnapshot(ctx context.Context, key []byte) (uint64, snapshot, error) {
+	var s snapshot
+	got, err := e.client.Snapshot(ctx)
+	if delivery.CodeOf(err) == delivery.CodeNotFound {
+		return 0, s, nil
+	}
+	if err != nil || got.Version == 0 {
+		return 0, s, err
+	}
+	plain, err := unseal(key, sealSnapshot, got.Sealed)
+	if err != nil {
+		return 0, s, err
+	}
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return 0, s, fmt.Errorf("sdk: the account's snapshot cannot be read: %w", err)
+	}
+	return got.Version, s, nil
+}
+
+// merge puts this profile's rooms and people over s.
+func (e *Engine) merge(ctx context.Context, s *snapshot) error {
+	if e.account.Profile >= s.Profile {
+		s.Name, s.About, s.Username, s.Profile = e.account.Name, e.account.About, e.account.Username, e.account.Profile
+	}
+	if s.SelfRoom == nil {
+		s.SelfRoom = e.account.SelfRoom
+	}
+	if s.Rooms == nil {
+		s.Rooms = map[string]snapshotRoom{}
+	}
+	if s.People == nil {
+		s.People = map[identity.PublicKey]Person{}
+	}
+	return e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		if err != nil {
+			return err
+		}
+		for _, r := range rooms {
+			if r.TitleSeq >= s.Rooms[r.ID.String()].TitleSeq || r.Status != StatusOpen {
+				s.Rooms[r.ID.String()] = snapshotRoom{Title: r.Title, TitleSeq: r.TitleSeq, Disappear: r.Disappear, Left: r.Status == StatusLeft}
+			}
+		}
+		people, err := scan[Person](tx, TablePerson, "")
+		if err != nil {
+			return err
+		}
+		for _, p := range people {
+			old := s.People[p.Identity]
+			if p.Contact || p.Verified || old.Contact {
+				p.Contact, p.Verified = p.Contact || old.Contact, p.Verified || old.Verified
+				s.People[p.Identity] = p
+			}
+		}
+		return nil
+	})
+}
+
+// readSnapshot takes over what the account left; found is false when there is
+// nothing.
+func (e *Engine) readSnapshot(ctx context.Context) (found bool, err error) {
+	key, err := e.secret(ctx, settingArchive)
+	if err != nil || key == nil {
+		return false, err
+	}
+	defer clear(key)
+	version, s, err := e.fetchSnapshot(ctx, key)
+	if err != nil || version == 0 {
+		return false, err
+	}
+	e.account.Name, e.account.About, e.account.Username = s.Name, s.About, s.Username
+	e.account.Profile, e.account.SelfRoom = s.Profile, s.SelfRoom
+	return true, e.Store.Update(ctx, func(tx Tx) error {
+		for _, p := range s.People {
+			if err := put(tx, TablePerson, p.Identity.String(), p); err != nil {
+				return err
+			}
+		}
+		for id, r := range s.Rooms {
+			if err := put(tx, TableSetting, "snapshot.room."+id, r); err != nil {
+				return err
+			}
+		}
+		return e.saveAccount(tx)
+	})
+}

@@ -1,0 +1,71 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+)
+
+// Sync brings the profile up to date: mailbox, rooms of this account's other
+// devices, every open room, then what waits in the outbox and the snapshot. It
+// stops where the network does and goes on from there next time.
+func (e *Engine) Sync(ctx context.Context) error {
+	if err := e.ReadMail(ctx); err != nil {
+		return err
+	}
+	if err := e.joinOwnRooms(ctx); err != nil {
+		return err
+	}
+	rooms, err := e.openRooms(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range rooms {
+		if err := e.syncRoom(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := e.Flush(ctx); err != nil {
+		return err
+	}
+	if err := e.trim(ctx); err != nil {
+		return err
+	}
+	return e.flushSnapshot(ctx)
+}
+
+func (e *Engine) openRooms(ctx context.Context) (out []delivery.RoomID, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Status == StatusOpen {
+				out = append(out, r.ID)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// syncRoom catches up with one room. A room that is stuck or that this device is
+// out of keeps nobody from the others.
+func (e *Engine) syncRoom(ctx context.Context, id delivery.RoomID) error {
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err = e.catchUp(ctx, r); err == nil {
+		err = e.tidy(ctx, r)
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrOut):
+		return nil
+	case isNet(err), errors.Is(err, client.ErrGarbage), errors.Is(err, ErrRevoked), delivery.CodeOf(err) == delivery.CodeLogIn:
+		return err
+	}
+	e.Warn("%s: %v", id, err)
+	return nil
+}
