@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/askucher/compax-core/content"
@@ -14,18 +15,13 @@ func (e *Engine) LineAt(ctx context.Context, id delivery.RoomID, seq uint64) (Li
 	if err != nil {
 		return Line{}, err
 	}
-	done()
+	defer done()
 	l, found, err := e.lineAt(ctx, id, seq)
 	if err != nil || found {
 		return l, err
 	}
 	// It may not have been read yet.
-	if r, done, err = e.enter(ctx, id); err != nil {
-		return l, err
-	}
-	err = e.catchUp(ctx, r)
-	done()
-	if err != nil {
+	if err := e.catchUp(ctx, r); err != nil && !errors.Is(err, ErrOut) {
 		return l, err
 	}
 	if l, found, err = e.lineAt(ctx, id, seq); err == nil && !found {
