@@ -54,6 +54,10 @@ var _ delivery.Store = (*Store)(nil)
 // to date; instances that start together wait for the one that migrates. The
 // URL's password appears in no error.
 func Open(ctx context.Context, url string) (*Store, error) {
+	return open(ctx, url, func(*pgxpool.Config) {})
+}
+
+func open(ctx context.Context, url string, adjust func(*pgxpool.Config)) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("postgres: the database URL is malformed: want postgres://user:password@host:port/database")
@@ -66,6 +70,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	config.ConnConfig.StatementCacheCapacity = 0
 	config.ConnConfig.DescriptionCacheCapacity = 512
+	adjust(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
@@ -207,14 +212,6 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
 	}
 	return fmt.Errorf("postgres: %w", err)
-}
-
-// changed is delivery.ErrNotFound when a statement found no row to change.
-func changed(tag pgconn.CommandTag, err error) error {
-	if err == nil && tag.RowsAffected() == 0 {
-		return delivery.ErrNotFound
-	}
-	return err
 }
 
 // noRows is delivery.ErrNotFound for a query without a row.

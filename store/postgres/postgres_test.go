@@ -3,9 +3,12 @@ package postgres_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -62,14 +65,183 @@ func admin(t testing.TB, sql string) {
 	}
 }
 
+func open(ctx context.Context, place string) (delivery.Store, error) {
+	return postgres.Open(ctx, place)
+}
+
+func TestMain(m *testing.M) {
+	storetest.CrashMain(open)
+	os.Exit(m.Run())
+}
+
 func kind() storetest.Kind {
 	return storetest.Kind{Shared: true, Place: func(t testing.TB) storetest.Opener {
 		u := schema(t)
-		return func(ctx context.Context) (delivery.Store, error) { return postgres.Open(ctx, u) }
+		return func(ctx context.Context) (delivery.Store, error) { return postgres.OpenPooled(ctx, u) }
 	}}
 }
 
+// TestContract runs the contract behind what a pooler in transaction mode is:
+// each transaction finds a session that remembers nothing.
 func TestContract(t *testing.T) {
 	server(t)
 	storetest.Run(t, kind())
+}
+
+func TestKilled(t *testing.T) {
+	storetest.Crash(t, schema(t), open)
+}
+
+func BenchmarkAppend(b *testing.B) {
+	u := schema(b)
+	storetest.BenchmarkAppend(b, func(ctx context.Context) (delivery.Store, error) { return open(ctx, u) })
+}
+
+func BenchmarkHotRoom(b *testing.B) {
+	u := schema(b)
+	storetest.BenchmarkHotRoom(b, func(ctx context.Context) (delivery.Store, error) { return open(ctx, u) })
+}
+
+// must opens a store that the test closes.
+func must(t testing.TB, u string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestInstancesMigrateTogether(t *testing.T) {
+	u := schema(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			s, err := postgres.Open(t.Context(), u)
+			if err != nil {
+				t.Errorf("open: %v", err)
+				return
+			}
+			if err := errors.Join(s.Ping(t.Context()), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestANewerSchema(t *testing.T) {
+	u := schema(t)
+	s := must(t, u)
+	err := postgres.Sessions(t.Context(), s, func(c *pgx.Conn) error {
+		_, err := c.Exec(t.Context(), "UPDATE schema_version SET version = 999")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Open(t.Context(), u); !errors.Is(err, postgres.ErrNewer) {
+		t.Fatalf("open says %v", err)
+	}
+}
+
+// TestNothingStaysInASession looks into the sessions after each kind of work.
+func TestNothingStaysInASession(t *testing.T) {
+	s := must(t, schema(t))
+	if n := postgres.MaxPooled(s); n != postgres.MaxConns || n > 16 {
+		t.Fatalf("%d connections", n)
+	}
+	id := delivery.RoomID{1}
+	refused := errors.New("refused")
+	work := []error{
+		s.CreateRoom(t.Context(), delivery.NewRoom{ID: id, Kind: delivery.RoomGroup}),
+		s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
+			return errors.Join(tx.Hold(delivery.HeldProposal{Ref: []byte("a")}), tx.Unhold([]byte("a")))
+		}),
+		s.Enrol(t.Context(), delivery.Device{}),
+		s.Ping(t.Context()),
+	}
+	if err := errors.Join(work...); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
+		return errors.Join(tx.Hold(delivery.HeldProposal{Ref: []byte("a")}), refused)
+	}); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	sessions := 0
+	err := postgres.Sessions(t.Context(), s, func(c *pgx.Conn) error {
+		sessions++
+		var prepared, locks int
+		var timeout string
+		err := c.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_prepared_statements WHERE name <> ''),
+			(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), current_setting('lock_timeout')`).Scan(&prepared, &locks, &timeout)
+		if prepared != 0 || locks != 0 || timeout != "0" {
+			t.Errorf("a session keeps %d statements, %d locks, lock_timeout %s", prepared, locks, timeout)
+		}
+		return err
+	})
+	if err != nil || sessions == 0 {
+		t.Fatalf("%d sessions: %v", sessions, err)
+	}
+}
+
+func TestAMalformedURLKeepsItsPassword(t *testing.T) {
+	for _, u := range []string{"postgres://u:hunter2@[::1", "postgres://u:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://u:hunter2@127.0.0.1:99999/db"} {
+		_, err := postgres.Open(t.Context(), u)
+		if err == nil {
+			t.Fatal("it opened")
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+// TestAConnectionThatDies ends every session of the store while it works: what
+// was acknowledged is there, and the store goes on.
+func TestAConnectionThatDies(t *testing.T) {
+	s := must(t, schema(t))
+	id := delivery.RoomID{1}
+	if err := s.CreateRoom(t.Context(), delivery.NewRoom{ID: id, Kind: delivery.RoomGroup}); err != nil {
+		t.Fatal(err)
+	}
+	failures := 0
+	for n := range 60 {
+		if n%20 == 10 {
+			pids := ""
+			err := postgres.Sessions(t.Context(), s, func(c *pgx.Conn) error {
+				pids += fmt.Sprint(",", c.PgConn().PID())
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN (0"+pids+")")
+		}
+		err := s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
+			_, err := tx.Append(delivery.NewEntry{Hash: [32]byte{byte(n)}, Kind: delivery.KindApplication, AcceptedMS: 1, Bytes: []byte{byte(n)}})
+			return err
+		})
+		if err != nil {
+			failures++
+		}
+	}
+	entries, err := s.Log(t.Context(), id, delivery.LogRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) < 60-failures {
+		t.Fatalf("%d entries, %d of 60 appends failed", len(entries), failures)
+	}
+	for i, e := range entries {
+		if e.Seq != uint64(i+1) {
+			t.Fatalf("seq %d at %d", e.Seq, i)
+		}
+	}
 }

@@ -30,10 +30,14 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
+// patience is how long a connection waits for a lock that another program
+// holds, in milliseconds.
+var patience = 5000
+
 // open connects to path. A full disk, a lock of another program and a corrupt
 // file show only at the first use.
 func open(path string, pragmas ...string) (*conn, error) {
-	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...)}
+	q := url.Values{"_pragma": append([]string{fmt.Sprintf("busy_timeout(%d)", patience)}, pragmas...)}
 	raw, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {
 		return nil, translate(err)
