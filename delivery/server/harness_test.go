@@ -55,6 +55,11 @@ type world struct {
 	buckets delivery.Buckets
 	config  Config
 	path    string
+
+	still bool // instances do nothing by themselves: the test calls Relay and the like
+	// retry is asked after a refusal that says retry: where to send the same
+	// bytes again, nil to give up.
+	retry func() *instance
 }
 
 var testHome = identity.Home{0xa1, 0xb2, 0xc3}
@@ -86,6 +91,7 @@ type instance struct {
 	w    *world
 	http *httptest.Server
 	logs *syncBuffer
+	stop func() // ends it; the world's end does so too
 }
 
 type syncBuffer struct {
@@ -117,18 +123,24 @@ func (w *world) start() *instance {
 	in.http = httptest.NewServer(s.Handler())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	w.t.Cleanup(func() {
+	if w.still {
+		done <- nil
+	} else {
+		go func() { done <- s.Run(ctx) }()
+	}
+	in.stop = sync.OnceFunc(func() {
 		gone, stop := context.WithTimeout(context.Background(), time.Second)
 		s.Drain(gone, time.Second)
 		stop()
 		in.http.Close()
 		cancel()
 		check(w.t, <-done)
+		s.work.Wait()
 		if text := in.logs.String(); text != "" {
 			w.t.Logf("the instance logged:\n%s", text)
 		}
 	})
+	w.t.Cleanup(in.stop)
 	return in
 }
 
@@ -247,6 +259,20 @@ func (d *device) json(pattern string, body, out any, args ...string) error {
 }
 
 func (d *device) call(pattern string, body []byte, query string, args ...string) ([]byte, error) {
+	for {
+		answer, err := d.once(pattern, body, query, args...)
+		if delivery.CodeOf(err) != delivery.CodeRetry || d.at.w.retry == nil {
+			return answer, err
+		}
+		next := d.at.w.retry()
+		if next == nil {
+			return answer, err
+		}
+		d.at = next
+	}
+}
+
+func (d *device) once(pattern string, body []byte, query string, args ...string) ([]byte, error) {
 	method, target := path(pattern, args...)
 	req, err := http.NewRequest(method, d.at.http.URL+target+query, bytes.NewReader(body))
 	if err != nil {

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/askucher/compax-core/delivery"
+)
+
+// TestQueueOverflowBecomesGaps: the queue is bounded in frames and bytes; what
+// it loses is named by the lowest seq of each room.
+func TestQueueOverflowBecomesGaps(t *testing.T) {
+	in := newWorld(t).start()
+	k := &socket{s: in.Server, wake: make(chan struct{}, 1)}
+	entry := func(room byte, seq uint64, size int) delivery.Hint {
+		return delivery.Hint{Kind: delivery.HintEntry, Room: delivery.RoomID{room}, Seq: seq, Entry: &delivery.Entry{Seq: seq, Bytes: make([]byte, size)}}
+	}
+	k.hint(delivery.Hint{Kind: delivery.HintMail})
+	for seq := uint64(1); seq <= maxQueue; seq++ {
+		k.hint(entry(byte(seq%2), seq, 100))
+	}
+	if len(k.queue) != maxQueue || k.gaps != nil {
+		t.Fatalf("%d queued, gaps %v", len(k.queue), k.gaps)
+	}
+	k.hint(entry(1, 500, 100))
+	if len(k.queue) != 0 || k.gaps[delivery.RoomID{0}] != 1 || k.gaps[delivery.RoomID{1}] != 0 || len(k.gaps) != 2 || !k.mail {
+		t.Fatalf("%d queued, gaps %v", len(k.queue), k.gaps)
+	}
+	k.hint(entry(1, 501, 100)) // read with the gap
+	k.hint(entry(2, 7, 100))   // another room goes on
+	if len(k.queue) != 1 || k.queue[0].room != (delivery.RoomID{2}) {
+		t.Fatalf("%v", k.queue)
+	}
+	k = &socket{s: in.Server, wake: make(chan struct{}, 1)}
+	for seq := uint64(1); seq <= 40; seq++ {
+		k.hint(entry(1, seq, 60<<10))
+	}
+	if k.bytes > maxQueued || k.gaps[delivery.RoomID{1}] != 0 || len(k.gaps) != 1 {
+		t.Errorf("%d bytes queued, gaps %v", k.bytes, k.gaps)
+	}
+	k.hint(delivery.Hint{Kind: delivery.HintEntry, Room: delivery.RoomID{3}, Seq: 9}) // from another instance
+	if k.gaps[delivery.RoomID{3}] != 8 {
+		t.Errorf("gaps %v", k.gaps)
+	}
+}
+
+// TestSlowSocketLosesNothing: a device that does not read its socket holds up
+// nobody, and finds everything in the log.
+func TestSlowSocketLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.config.Limits.Work.Off = true
+	in := w.start()
+	p := in.people("ada", "bob")
+	id := group(t, p...)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, resp, err := websocket.Dial(ctx, in.http.URL+"/v1/connect", nil)
+	check(t, err)
+	if resp.Body != nil {
+		check(t, resp.Body.Close())
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(delivery.MaxFrame)
+	check(t, conn.Write(ctx, websocket.MessageBinary, delivery.AppendFrame(nil, &delivery.Hello{Token: p[1].token})))
+	_, _, err = conn.Read(ctx)
+	check(t, err)
+	// More than the kernel's buffers on both ends hold.
+	const n = 400
+	text := string(bytes.Repeat([]byte("x"), 60<<10))
+	for range n {
+		p[0].say(id, text)
+	}
+	last, gap := uint64(1), false
+	for !gap {
+		_, data, err := conn.Read(ctx)
+		check(t, err)
+		f, err := delivery.ParseFrame(data)
+		check(t, err)
+		switch f := f.(type) {
+		case *delivery.EntryFrame:
+			if f.Entry.Seq != last+1 {
+				t.Fatalf("seq %d after %d without a gap", f.Entry.Seq, last)
+			}
+			last = f.Entry.Seq
+		case *delivery.Gap:
+			if f.Room != id || f.From > last {
+				t.Fatalf("%+v after %d", f, last)
+			}
+			gap = true
+		}
+		if last == n+1 {
+			t.Skip("the kernel's buffers held 24 MiB: nothing overflowed")
+		}
+	}
+	p[1].sync(id)
+	if got := len(p[1].in(id).texts); got != n {
+		t.Errorf("%d of %d entries read", got, n)
+	}
+}
