@@ -3,6 +3,8 @@ package mls_test
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/askucher/compax-core/mls"
@@ -253,4 +255,37 @@ func TestOwnCommitNotKept(t *testing.T) {
 	w := trio(t, 2)
 	commit := commitOf(t, w, w.Members[0], mls.CommitParams{})
 	refused(t, w, w.Members[0], commit.Message, mls.ErrOwnMessage)
+}
+
+// The same randomness gives the same bytes, and no goroutine outlives a call,
+// however many clients a commit adds.
+func TestCommitIsRepeatableAndLeavesNoGoroutine(t *testing.T) {
+	w := trio(t, 3)
+	by := w.Members[0]
+	var adds []wire.Proposal
+	for range 100 {
+		adds = append(adds, mls.AddProposal(&w.Client().KeyPackage(w.Now).KeyPackage))
+	}
+	before := runtime.NumGoroutine()
+	var first *mls.Commit
+	for range 3 {
+		commit, err := by.Group.Commit(mls.CommitParams{
+			Random: rand.NewChaCha8([32]byte{1}), Now: w.Now, Proposals: adds, TreeInWelcome: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = commit
+		}
+		if !bytes.Equal(first.Message, commit.Message) || !bytes.Equal(first.Welcome, commit.Welcome) || !bytes.Equal(first.GroupInfo, commit.GroupInfo) {
+			t.Fatal("the same randomness gives another commit")
+		}
+		if _, err := w.Members[1].Group.Process(commit.Message, mls.ProcessParams{Now: w.Now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Fatalf("%d goroutines before, %d after", before, after)
+	}
 }

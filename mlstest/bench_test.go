@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/mls"
 	"github.com/askucher/compax-core/mls/suite"
@@ -32,10 +33,10 @@ func packages(b *testing.B, n int) ([]*mlstest.Client, []wire.Proposal) {
 // next one. It gives the first member, the last one, and the commit by which
 // the last one joined with its Welcome.
 type populated struct {
-	first, last *mlstest.Client
-	joiner      *mlstest.Client
-	welcome     []byte
-	tree        []byte
+	first, second, last *mlstest.Client
+	joiner              *mlstest.Client
+	welcome             []byte
+	tree                []byte
 }
 
 var (
@@ -55,26 +56,32 @@ func populate(b *testing.B, n int) *populated {
 	p.last = p.first
 	for i := 1; i < n; i++ {
 		next := mlstest.NewClient(b, rand.Reader, benchSuite, fmt.Sprintf("client %d", i))
-		c, err := p.last.Group.Commit(mls.CommitParams{
+		commit, err := p.last.Group.Commit(mls.CommitParams{
 			Random: rand.Reader, Now: mlstest.Start,
 			Proposals: []wire.Proposal{mls.AddProposal(&next.KeyPackage(mlstest.Start).KeyPackage)},
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		staged, err := c.Apply(p.last.Group, mlstest.Start)
+		staged, err := commit.Apply(p.last.Group, mlstest.Start)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if p.last != p.first {
-			if _, err := p.first.Process(mlstest.Start, c.Message); err != nil {
+		for _, c := range []*mlstest.Client{p.first, p.second} {
+			if c == nil || c == p.last {
+				continue
+			}
+			if _, err := c.Process(mlstest.Start, commit.Message); err != nil {
 				b.Fatal(err)
 			}
 		}
 		p.last.Take(staged.Step)
-		p.joiner, p.welcome, p.tree = next, c.Welcome, p.last.Group.RatchetTree()
+		p.joiner, p.welcome, p.tree = next, commit.Welcome, p.last.Group.RatchetTree()
 		next.Join(mlstest.Start, p.welcome, p.tree)
 		p.last = next
+		if p.second == nil {
+			p.second = next
+		}
 	}
 	populations[n] = p
 	return p
@@ -101,6 +108,7 @@ func BenchmarkCreateBulk(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			against(b, measure().bulk(n))
 		})
 	}
 }
@@ -119,25 +127,33 @@ func BenchmarkCommitPopulated(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			against(b, measure().commit(n))
 		})
 	}
 }
 
-// BenchmarkProcessPopulated processes such a commit.
+// BenchmarkProcessPopulated processes such a commit: of the neighbour, with whom
+// the whole path is shared, and of somebody at the other end of the tree.
 func BenchmarkProcessPopulated(b *testing.B) {
 	for _, n := range sizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			p := populate(b, n)
-			c, err := p.last.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if _, err := p.first.Group.Process(c.Message, mls.ProcessParams{Now: mlstest.Start}); err != nil {
+		p := populate(b, n)
+		for name, c := range map[string]struct {
+			from  *mlstest.Client
+			floor time.Duration
+		}{"near": {p.second, measure().process(n)}, "far": {p.last, measure().far()}} {
+			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
+				commit, err := c.from.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
+				if err != nil {
 					b.Fatal(err)
 				}
-			}
-		})
+				for b.Loop() {
+					if _, err := p.first.Group.Process(commit.Message, mls.ProcessParams{Now: mlstest.Start}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				against(b, c.floor)
+			})
+		}
 	}
 }
 
@@ -153,6 +169,7 @@ func BenchmarkJoin(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			against(b, measure().join(n))
 		})
 	}
 }
@@ -170,6 +187,7 @@ func BenchmarkSeal(b *testing.B) {
 		}
 		g = sealed.Next
 	}
+	against(b, measure().message(measure().sign))
 }
 
 func BenchmarkOpen(b *testing.B) {
@@ -191,6 +209,7 @@ func BenchmarkOpen(b *testing.B) {
 		}
 		to = r.(*mls.Application).Next
 	}
+	against(b, measure().message(measure().verify))
 }
 
 // BenchmarkLoad reads a stored group; BenchmarkSave writes all of one.

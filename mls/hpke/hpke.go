@@ -46,9 +46,10 @@ type Plaintext struct {
 	Data      []byte
 }
 
-// chunk is how many encryptions, of about 0.1 ms each, a goroutine takes at a
-// time: enough that handing out costs nothing beside it.
-const chunk = 8
+// maxChunk is how many encryptions, of about 0.1 ms each, a goroutine takes at a
+// time at most: enough that handing out costs nothing beside it. Few encryptions,
+// like the ten of a path in a tree of 1,000, are shared out evenly.
+const maxChunk = 8
 
 // EncryptAllWithLabel is [EncryptWithLabel] for many plaintexts under one label
 // and context, spread over the processors. The result depends on rand only,
@@ -68,10 +69,12 @@ func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context 
 	prepared := k.prepare(cs, encryptContext(label, context))
 	out := make([]wire.HPKECiphertext, len(plaintexts))
 	errs := make([]error, len(plaintexts))
+	processors := runtime.GOMAXPROCS(0)
+	chunk := max(1, min(maxChunk, len(plaintexts)/(2*processors)))
 	var next atomic.Int64
 	work := func() {
 		for {
-			start := int(next.Add(chunk)) - chunk
+			start := int(next.Add(int64(chunk))) - chunk
 			if start >= len(plaintexts) {
 				return
 			}
@@ -81,7 +84,7 @@ func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context 
 		}
 	}
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (len(plaintexts)+chunk-1)/chunk) - 1 {
+	for range min(processors, (len(plaintexts)+chunk-1)/chunk) - 1 {
 		workers.Go(work)
 	}
 	work()

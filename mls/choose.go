@@ -1,0 +1,134 @@
+package mls
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/askucher/compax-core/mls/follower"
+	"github.com/askucher/compax-core/mls/tree"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// proposalList puts together what a commit covers: the held proposals that go
+// together, then those by value.
+func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
+	var list []wire.ProposalOrRef
+	for _, ref := range g.committable(p.Skip, p.Proposals) {
+		list = append(list, wire.ProposalOrRef{Type: wire.ProposalOrRefTypeReference, Reference: ref})
+	}
+	for _, proposal := range p.Proposals {
+		switch proposal.ProposalType {
+		case wire.ProposalTypeUpdate, wire.ProposalTypeSelfRemove, wire.ProposalTypeExternalInit:
+			return nil, fmt.Errorf("%w: %s is not committed by value", ErrParams, proposal.ProposalType)
+		}
+		list = append(list, byValue(proposal))
+	}
+	return list, nil
+}
+
+// committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
+// a SelfRemove over a Remove over the newest Update of a leaf, each key package
+// and pre-shared key once, one GroupContextExtensions, a ReInit only alone. Our
+// own updates and removals of ourselves are for others to commit. What the
+// commit brings by value comes first.
+func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []wire.ProposalRef {
+	held := g.public.Proposals()
+	rank := func(t wire.ProposalType) int {
+		switch t {
+		case wire.ProposalTypeSelfRemove:
+			return 3
+		case wire.ProposalTypeRemove:
+			return 2
+		case wire.ProposalTypeUpdate:
+			return 1
+		}
+		return 0
+	}
+	leafOf := func(p *follower.Proposal) tree.LeafIndex {
+		if p.Proposal.ProposalType == wire.ProposalTypeRemove {
+			return tree.LeafIndex(p.Proposal.Remove.Removed)
+		}
+		return tree.LeafIndex(p.Sender.LeafIndex)
+	}
+	best := map[tree.LeafIndex]int{}
+	seen := map[string]bool{}
+	taken := map[tree.LeafIndex]bool{g.leaf: true}
+	for i := range values {
+		switch p := &values[i]; p.ProposalType {
+		case wire.ProposalTypeReInit:
+			return nil
+		case wire.ProposalTypeRemove:
+			taken[tree.LeafIndex(p.Remove.Removed)] = true
+		default:
+			seen[onceKey(p)] = true
+		}
+	}
+	var chosen []int
+	var reinit = -1
+	for i := range held {
+		p := &held[i]
+		if containsRef(skip, p.Ref) {
+			continue
+		}
+		switch p.Proposal.ProposalType {
+		case wire.ProposalTypeUpdate, wire.ProposalTypeRemove, wire.ProposalTypeSelfRemove:
+			l := leafOf(p)
+			if taken[l] {
+				continue
+			}
+			if j, ok := best[l]; !ok || rank(p.Proposal.ProposalType) >= rank(held[j].Proposal.ProposalType) {
+				best[l] = i
+			}
+			continue
+		case wire.ProposalTypeReInit:
+			if reinit < 0 {
+				reinit = i
+			}
+			continue
+		}
+		if key := onceKey(p.Proposal); key != "" {
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+		}
+		chosen = append(chosen, i)
+	}
+	for _, i := range best {
+		chosen = append(chosen, i)
+	}
+	if len(chosen) == 0 && reinit >= 0 && len(values) == 0 {
+		chosen = append(chosen, reinit)
+	}
+	refs := make([]wire.ProposalRef, 0, len(chosen))
+	for i := range held { // in the order in which they came
+		for _, c := range chosen {
+			if c == i {
+				refs = append(refs, held[i].Ref)
+			}
+		}
+	}
+	return refs
+}
+
+// onceKey is what two proposals share that exclude each other, "" for none.
+func onceKey(p *wire.Proposal) string {
+	switch p.ProposalType {
+	case wire.ProposalTypeAdd:
+		return "add" + string(p.Add.KeyPackage.LeafNode.SignatureKey)
+	case wire.ProposalTypePSK:
+		return "psk" + string(wire.Marshal(&p.PreSharedKey.PSK))
+	case wire.ProposalTypeGroupContextExtensions:
+		return "extensions"
+	}
+	return ""
+}
+
+func containsRef(refs []wire.ProposalRef, ref wire.ProposalRef) bool {
+	for _, r := range refs {
+		if bytes.Equal(r, ref) {
+			return true
+		}
+	}
+	return false
+}
