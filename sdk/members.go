@@ -292,6 +292,10 @@ func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 				return err
 			}
+			l := Line{Room: id, Seq: r.rec.Cursor, Epoch: r.rec.Epoch, From: e.account.Identity, TimeMS: e.nowMS(), Kind: LineLeave, ID: eventID(id, r.rec.Cursor, "left", 0)}
+			if err := tx.PutLine(l); err != nil {
+				return err
+			}
 			return r.save(tx)
 		})
 	}

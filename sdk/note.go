@@ -52,7 +52,7 @@ func (e *Engine) unread(tx Tx, l Line, cause string) error {
 
 // gap notes that everything from one seq to another is missing, and why.
 func (e *Engine) gap(tx Tx, r *room, from, to uint64, why string) error {
-	l := Line{Room: r.rec.ID, Seq: to, TimeMS: e.nowMS(), Kind: LineGap, ID: eventID(r.rec.ID, from, "gap", 0)}
+	l := Line{Room: r.rec.ID, Seq: to, TimeMS: e.nowMS(), Kind: LineGap, GapFrom: from, ID: eventID(r.rec.ID, from, "gap", 0)}
 	l.Cause = fmt.Sprintf("re-joined: %s; %d to %d cannot be read here", why, from, to)
 	return tx.PutLine(l)
 }

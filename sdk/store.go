@@ -137,7 +137,8 @@ type Line struct {
 	Content  []byte             `json:"content,omitempty"` // the encoded message, when there is one
 	File     *FileView          `json:"file,omitempty"`
 	Cause    string             `json:"cause,omitempty"`
-	Mine     bool               `json:"mine,omitempty"` // said by this very device
+	GapFrom  uint64             `json:"gap_from,omitempty"` // first missing seq, with LineGap; Seq is the last
+	Mine     bool               `json:"mine,omitempty"`     // said by this very device
 	Edited   bool               `json:"edited,omitempty"`
 	Deleted  bool               `json:"deleted,omitempty"`
 	ExpireMS int64              `json:"expire_ms,omitempty"` // 0 = never

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// maxRooms bounds a world's rooms, so that they stay crowded.
+const maxRooms = 4
+
+func (w *World) say(ctx context.Context, d *device, room delivery.RoomID) error {
+	w.words++
+	text := fmt.Sprintf("word %d of %s", w.words, d)
+	sent, err := d.engine.Send(ctx, room, sdk.Draft{Text: text})
+	if err == nil {
+		w.said = append(w.said, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
+	}
+	return err
+}
+
+// own finds a message of this device's owner among the latest of a room.
+func (w *World) latest(ctx context.Context, d *device, room delivery.RoomID, own bool) (sdk.Line, error) {
+	lines, err := d.engine.History(ctx, room, 0, 50, false)
+	if err != nil {
+		return sdk.Line{}, err
+	}
+	var found []sdk.Line
+	for _, l := range lines {
+		if l.Kind == sdk.LineText && (!own || l.From == d.owner.id) {
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return sdk.Line{}, sdk.ErrNoMessage
+	}
+	return pick(w.random, found), nil
+}
+
+func (w *World) edit(ctx context.Context, d *device, room delivery.RoomID) error {
+	l, err := w.latest(ctx, d, room, true)
+	if err != nil {
+		return err
+	}
+	_, err = d.engine.Edit(ctx, room, l.Seq, l.Text+", edited")
+	return err
+}
+
+func (w *World) react(ctx context.Context, d *device, room delivery.RoomID) error {
+	l, err := w.latest(ctx, d, room, false)
+	if err != nil {
+		return err
+	}
+	_, err = d.engine.React(ctx, room, l.Seq, "👍")
+	return err
+}
+
+func (w *World) makeRoom(ctx context.Context, d *device) error {
+	if len(w.rooms) >= maxRooms {
+		return nil
+	}
+	room, err := d.engine.NewRoom(ctx, fmt.Sprintf("room of %s", d))
+	if err == nil {
+		w.rooms = append(w.rooms, room)
+	}
+	return err
+}
+
+// lose takes a device away from its owner, who revokes it from this one.
+func (w *World) lose(ctx context.Context, d *device) error {
+	for _, other := range d.owner.devices {
+		if other == d || other.gone {
+			continue
+		}
+		w.tell("  %s is lost", other)
+		err := d.engine.Revoke(ctx, other.id, &d.owner.words)
+		if err == nil || errors.Is(err, sdk.ErrRevoked) {
+			other.gone = true
+		}
+		return err
+	}
+	return nil
+}

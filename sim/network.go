@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+
+	"github.com/askucher/compax-core/delivery/client"
+)
+
+// Faults are the chances, each between 0 and 1, of what can befall a request.
+type Faults struct {
+	LoseRequest float64 // it never arrives
+	LoseAnswer  float64 // it is carried out, nobody hears of it
+	Double      float64 // it arrives twice, the second answer counts
+	CutAnswer   float64 // the answer breaks off half way
+}
+
+// Network carries requests from devices to a service by calling its handler in
+// the caller's goroutine: no port, no socket, no waiting, so that one seed is
+// one run. Its zero value is not usable; call NewNetwork.
+type Network struct {
+	mu     sync.Mutex // guards everything below
+	serve  http.Handler
+	random *rand.Rand
+	faults Faults
+	counts Carried
+}
+
+// Carried counts what a network did with requests.
+type Carried struct {
+	Requests, LostRequests, LostAnswers, Doubled, Cut, Down int
+}
+
+// NewNetwork makes a network without a service: every request is lost until
+// Attach.
+func NewNetwork(random *rand.Rand) *Network { return &Network{random: random} }
+
+// Attach connects the service; nil takes it down.
+func (n *Network) Attach(h http.Handler) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.serve = h
+}
+
+// SetFaults changes what befalls requests from now on.
+func (n *Network) SetFaults(f Faults) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults = f
+}
+
+// Counts tells what was carried so far.
+func (n *Network) Counts() Carried {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counts
+}
+
+var (
+	errLost   = errors.New("sim: the network lost it")
+	errDown   = errors.New("sim: the service is down")
+	errSocket = errors.New("sim: no sockets here, devices ask")
+)
+
+// fate is what happens to one request, drawn before it is sent so that the
+// draws do not depend on its answer.
+type fate struct {
+	loseRequest, loseAnswer, double, cut bool
+}
+
+func (n *Network) draw() (http.Handler, fate) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts.Requests++
+	roll := func(p float64) bool { return n.random.Float64() < p }
+	f := fate{roll(n.faults.LoseRequest), roll(n.faults.LoseAnswer), roll(n.faults.Double), roll(n.faults.CutAnswer)}
+	switch {
+	case n.serve == nil:
+		n.counts.Down++
+	case f.loseRequest:
+		n.counts.LostRequests++
+	case f.loseAnswer:
+		n.counts.LostAnswers++
+	case f.cut:
+		n.counts.Cut++
+	case f.double:
+		n.counts.Doubled++
+	}
+	return n.serve, f
+}
+
+// Do implements client.Transport.
+func (n *Network) Do(ctx context.Context, r client.Request) (client.Response, error) {
+	serve, f := n.draw()
+	if serve == nil {
+		return client.Response{}, errDown
+	}
+	if f.loseRequest {
+		return client.Response{}, errLost
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return client.Response{}, fmt.Errorf("sim: read a body: %w", err)
+		}
+	}
+	answer := ask(ctx, serve, r, body)
+	if f.double {
+		answer = ask(ctx, serve, r, body)
+	}
+	if err := ctx.Err(); err != nil {
+		return client.Response{}, err
+	}
+	if f.loseAnswer {
+		return client.Response{}, errLost
+	}
+	content := io.Reader(answer.Body)
+	if f.cut && answer.Body.Len() > 1 {
+		content = io.MultiReader(bytes.NewReader(answer.Body.Bytes()[:answer.Body.Len()/2]), cut{})
+	}
+	return client.Response{Status: answer.Code, Header: answer.Header().Get, Body: io.NopCloser(content)}, nil
+}
+
+// cut is where an answer breaks off.
+type cut struct{}
+
+func (cut) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func ask(ctx context.Context, serve http.Handler, r client.Request, body []byte) *httptest.ResponseRecorder {
+	req := httptest.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(body))
+	for k, v := range r.Header {
+		req.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	serve.ServeHTTP(w, req)
+	return w
+}
+
+// Dial implements client.Transport: a simulated device has no socket, it reads.
+func (n *Network) Dial(context.Context, string) (client.Socket, error) { return nil, errSocket }

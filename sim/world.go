@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+)
+
+// Plan says what a run is made of.
+type Plan struct {
+	Seed   uint64
+	People int // at least 2
+	Steps  int
+	Faults Faults
+	Crash  float64 // chance that a device's process is killed during an action
+	Stop   float64 // chance, each step, that the service stops and starts
+	Away   float64 // chance, each step, that a device is put away for a while
+	Weeks  bool    // some absences last longer than the service keeps its log
+	Lose   bool    // phones are lost: their owners revoke them
+	Copy   bool    // profiles are copied and both copies used
+	Backup bool    // the service is restored from an old backup, once
+}
+
+// World is one run.
+type World struct {
+	Plan
+	dir     string
+	random  *rand.Rand
+	secret  *bytes32
+	clock   *Clock
+	network *Network
+	service *service
+	people  []*person
+	rooms   []delivery.RoomID
+	said    []said
+	saved   int // messages said when the backup was taken; -1 = there is none
+	words   int
+	story   []string
+	closers []func() error
+}
+
+// said is a message that the service acknowledged.
+type said struct {
+	room delivery.RoomID
+	id   content.MessageID
+	text string
+	by   *device
+	seq  uint64
+}
+
+// NewWorld makes a world below dir, an empty folder.
+func NewWorld(dir string, p Plan) *World {
+	w := &World{
+		Plan: p, dir: dir, random: rand.New(rand.NewPCG(p.Seed, 1)), secret: newBytes(p.Seed, 1), clock: NewClock(), saved: -1,
+		network: NewNetwork(rand.New(rand.NewPCG(p.Seed, 2))),
+	}
+	w.service = &service{dir: filepath.Join(dir, "service"), clock: w.clock, random: newBytes(p.Seed, 2), network: w.network}
+	return w
+}
+
+func noSleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func isOffline(err error) bool { return errors.Is(err, client.ErrOffline) }
+
+// tell adds a line to the run's story.
+func (w *World) tell(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf(format, args...))
+}
+
+// Story is what happened, for whoever looks into a failure.
+func (w *World) Story() string { return strings.Join(w.story, "\n") }
+
+func (w *World) chance(p float64) bool { return w.random.Float64() < p }
+
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// Run lives through the plan and then lets everybody come to rest. Any error is
+// a fault of the software under test, and so is what Judge finds.
+func (w *World) Run(ctx context.Context) error {
+	if err := w.service.start(ctx); err != nil {
+		return err
+	}
+	for i := range w.People {
+		if err := w.newPerson(ctx, fmt.Sprintf("p%c%c", 'a'+i/26, 'a'+i%26)); err != nil {
+			return err
+		}
+	}
+	if err := w.firstRoom(ctx); err != nil {
+		return err
+	}
+	w.network.SetFaults(w.Faults)
+	for step := range w.Steps {
+		w.clock.Add(time.Duration(1+w.random.IntN(20)) * time.Second)
+		if err := w.weather(ctx, step); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if err := w.act(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	return w.rest(ctx)
+}
+
+// firstRoom puts everybody into one room, before anything can go wrong.
+func (w *World) firstRoom(ctx context.Context) error {
+	first := w.people[0].devices[0]
+	room, err := first.engine.NewRoom(ctx, "everybody")
+	if err != nil {
+		return err
+	}
+	w.rooms = append(w.rooms, room)
+	for _, p := range w.people[1:] {
+		if err := first.engine.Add(ctx, room, p.id); err != nil {
+			return fmt.Errorf("add %s: %w", p.name, err)
+		}
+		if err := w.service.chores(ctx); err != nil {
+			return err
+		}
+		if err := w.welcomeIn(ctx, p.devices[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// welcomeIn accepts everything that a device is invited to.
+func (w *World) welcomeIn(ctx context.Context, d *device) error {
+	if err := d.engine.Sync(ctx); err != nil {
+		return err
+	}
+	requests, err := d.engine.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range requests {
+		if err := d.engine.Accept(ctx, r.Room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weather is what happens to the service and to who is there.
+func (w *World) weather(ctx context.Context, step int) error {
+	if w.service.running() {
+		if err := w.service.chores(ctx); err != nil {
+			return err
+		}
+	}
+	if w.chance(w.Stop) {
+		w.tell("%d: the service stops and starts", step)
+		if err := w.service.stop(); err != nil {
+			return err
+		}
+		if w.Backup && w.saved < 0 && step > w.Steps/4 {
+			w.tell("%d: a backup is taken", step)
+			if err := w.service.backup(filepath.Join(w.dir, "backup")); err != nil {
+				return err
+			}
+			w.saved = len(w.said)
+		}
+		if w.Backup && w.saved >= 0 && step > w.Steps/2 {
+			w.tell("%d: the service is restored from the backup", step)
+			w.Backup = false
+			if err := w.service.restore(ctx, filepath.Join(w.dir, "backup")); err != nil {
+				return err
+			}
+		}
+		if err := w.service.start(ctx); err != nil {
+			return err
+		}
+	}
+	for _, p := range w.people {
+		for _, d := range p.devices {
+			if d.away > 0 {
+				d.away--
+			}
+		}
+	}
+	if w.chance(w.Away) {
+		if usable := w.usable(); len(usable) > 1 {
+			d := pick(w.random, usable)
+			d.away = 1 + w.random.IntN(w.Steps/4+1)
+			w.tell("%d: %s is put away for %d steps", step, d, d.away)
+		}
+	}
+	if w.Weeks && w.chance(0.01) {
+		w.tell("%d: forty days pass", step)
+		w.clock.Add(40 * 24 * time.Hour)
+		if w.service.running() {
+			if err := w.service.s.Sweep(ctx); err != nil {
+				return fmt.Errorf("sim: sweep: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// act lets one device do one thing. Its process may be killed on the way.
+func (w *World) act(ctx context.Context) error {
+	usable := w.usable()
+	if len(usable) == 0 {
+		return nil
+	}
+	d := pick(w.random, usable)
+	if d.engine == nil || d.crash.died() {
+		if err := w.boot(ctx, d); err != nil {
+			return err
+		}
+	}
+	if w.chance(w.Crash) {
+		n, after := 1+w.random.IntN(6), w.chance(0.5)
+		d.crash.plan(n, after)
+		w.tell("  (%s will be killed at write %d, after it: %v)", d, n, after)
+	}
+	what, err := w.action(ctx, d)
+	outcome := "done"
+	if err != nil {
+		outcome = err.Error()
+	}
+	w.tell("%s %s: %s", d, what, outcome)
+	if err != nil && !tolerable(err) {
+		return fmt.Errorf("%s %s: %w", d, what, err)
+	}
+	if d.crash.died() {
+		d.engine = nil
+	} else {
+		d.crash.plan(0, false)
+	}
+	return nil
+}
+
+// action chooses and does one thing.
+func (w *World) action(ctx context.Context, d *device) (what string, err error) {
+	room := pick(w.random, w.rooms)
+	switch n := w.random.IntN(100); {
+	case n < 45:
+		return "says something", w.say(ctx, d, room)
+	case n < 70:
+		return "reads", w.welcomeIn(ctx, d)
+	case n < 74:
+		return "edits", w.edit(ctx, d, room)
+	case n < 78:
+		return "reacts", w.react(ctx, d, room)
+	case n < 84:
+		p := pick(w.random, w.people)
+		return "adds " + p.name, d.engine.Add(ctx, room, p.id)
+	case n < 88:
+		p := pick(w.random, w.people)
+		if p == d.owner {
+			return "leaves", d.engine.Leave(ctx, room)
+		}
+		return "removes " + p.name, d.engine.Remove(ctx, room, p.id)
+	case n < 91:
+		_, err := d.engine.Rename(ctx, room, fmt.Sprintf("room %d", w.random.IntN(1000)))
+		return "renames", err
+	case n < 94:
+		return "makes a room", w.makeRoom(ctx, d)
+	case n < 96 && len(d.owner.devices) < 3:
+		return "gets a further device", w.addDevice(ctx, d.owner)
+	case n < 98 && w.Lose:
+		return "loses a device", w.lose(ctx, d)
+	}
+	return "sends what waits", d.engine.Flush(ctx)
+}
