@@ -46,17 +46,13 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 	heard := map[delivery.RoomID]uint64{}
 	for {
 		bell := e.bell()
-		err := e.hear(ctx, l, heard, f)
-		if errors.Is(err, ErrEnough) {
-			err = nil
+		if err := e.hear(ctx, l, heard, f); err != nil {
 			cancel()
-			<-follow
-			return err
-		}
-		if err != nil {
-			cancel()
-			<-follow
-			return err
+			ended := <-follow
+			if errors.Is(err, ErrEnough) {
+				return nil
+			}
+			return errors.Join(err, ended)
 		}
 		select {
 		case <-bell:

@@ -9,7 +9,6 @@ tool (
 )
 
 require (
-	github.com/gostaticanalysis/nilerr v0.1.2
 	github.com/jingyugao/rowserrcheck v1.1.1
 	github.com/kisielk/errcheck v1.30.0
 	github.com/polyfloyd/go-errorlint v1.8.0
