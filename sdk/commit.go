@@ -65,9 +65,12 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 		return false, err
 	}
 	epoch := g.Epoch()
-	got, err := e.client.Append(ctx, r.rec.ID, delivery.AppendRequest{Entry: c.Message, Welcome: c.Welcome, GroupInfo: c.GroupInfo})
+	got, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: c.Message, Welcome: c.Welcome, GroupInfo: c.GroupInfo})
 	switch delivery.CodeOf(err) {
 	case "":
+		if errors.Is(err, errCopied) {
+			return true, errors.Join(err, e.advance(ctx, r, *r.state.group.Discard(), nil))
+		}
 		if err != nil {
 			return false, err // no answer: it may come back in the log, and is kept for that
 		}

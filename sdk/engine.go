@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -42,6 +43,8 @@ type Engine struct {
 	cred    identity.Credential
 	client  *client.Client
 	mls     *mls.Config
+
+	sealed atomic.Int32 // appends on their way, whose ciphertext a copy of the profile may have made too
 
 	mail  turn // held while the mailbox is worked through
 	mu    sync.Mutex
@@ -310,7 +313,23 @@ func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error 
 	if err != nil || !copied {
 		return err
 	}
-	return (*Engine)(l).copied(ctx, "another copy of this profile has been used")
+	if err := (*Engine)(l).copied(ctx, "another copy of this profile has been used"); err != nil {
+		return err
+	}
+	if l.sealed.Load() > 0 {
+		return errCopied // what is on its way must not arrive
+	}
+	return nil
+}
+
+// errCopied stops an append whose keys another copy of the profile may have used.
+var errCopied = errors.New("sdk: another copy of this profile has been used")
+
+// append sends an entry that this device has sealed.
+func (e *Engine) append(ctx context.Context, id delivery.RoomID, a delivery.AppendRequest) (delivery.Accepted, error) {
+	e.sealed.Add(1)
+	defer e.sealed.Add(-1)
+	return e.client.Append(ctx, id, a)
 }
 
 // copied notes in every room that this leaf has to be replaced before anything

@@ -79,6 +79,14 @@ func (p *person) config() sdk.Config {
 	p.t.Cleanup(tr.Close)
 	return sdk.Config{
 		Store: s, Transport: tr, SealKey: p.seal, Random: rand.Reader, Now: time.Now, Host: "host",
+		Sleep: func(ctx context.Context, d time.Duration) error { // no test waits long
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(min(d, 30*time.Millisecond)):
+				return nil
+			}
+		},
 		Warn: func(format string, args ...any) { p.t.Logf("warning: "+format, args...) },
 	}
 }

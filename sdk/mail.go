@@ -19,6 +19,9 @@ func (e *Engine) ReadMail(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := e.ensure(ctx); err != nil {
+		return err
+	}
 	after := uint64(0)
 	for {
 		page, err := e.client.Mailbox(ctx, after)

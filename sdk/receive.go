@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -22,31 +23,31 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
 			return e.rejoin(ctx, r, "this device was away for longer than messages are kept")
 		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
-			return e.out(ctx, r)
+			// Who was removed reads in the log that it was. So the service has lost this
+			// device's entry: it comes back when somebody heals the room.
+			return fmt.Errorf("%w: the service does not know it there: %w", ErrOut, err)
 		case err != nil:
 			return e.fail(ctx, err)
 		}
 		if len(page.Entries) == 0 {
 			return nil
 		}
+		restored := page.Entries[0].Seq > r.rec.Cursor+delivery.IncarnationJump/2 ||
+			slices.ContainsFunc(page.Entries, func(x delivery.Entry) bool { return x.Kind == delivery.KindIncarnation })
 		if err := e.take(ctx, r, page.Entries); err != nil {
 			return err
+		}
+		if restored {
+			if err := e.restored(ctx, r); err != nil {
+				return err
+			}
+			continue
 		}
 		if r.rec.Cursor >= page.Head {
 			return nil
 		}
 	}
 	return nil
-}
-
-// out: the service says that this device is not in the room, and nothing in the
-// log that it could read told of it.
-func (e *Engine) out(ctx context.Context, r *room) error {
-	r.rec.Status = StatusOut
-	if err := e.Store.Update(ctx, r.save); err != nil {
-		return err
-	}
-	return ErrOut
 }
 
 // opened is an entry with what MLS makes of it.
@@ -78,7 +79,9 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 	if len(entries) == 0 {
 		return nil
 	}
-	if first := entries[0]; first.Seq > r.rec.Cursor+1 && first.Kind != delivery.KindIncarnation {
+	// A device whose entry into the room was healed does not see the incarnation
+	// entry itself, only the jump behind it.
+	if first := entries[0]; first.Seq > r.rec.Cursor+1 && first.Kind != delivery.KindIncarnation && first.Seq < r.rec.Cursor+delivery.IncarnationJump/2 {
 		return fmt.Errorf("%w: the log jumps from %d to %d", client.ErrGarbage, r.rec.Cursor, first.Seq)
 	}
 	if err := e.remember(ctx, r, entries); err != nil {
@@ -256,7 +259,7 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry) error {
 	restored := false
 	for _, entry := range entries {
-		restored = restored || entry.Kind == delivery.KindIncarnation
+		restored = restored || entry.Kind == delivery.KindIncarnation || entry.Seq >= delivery.IncarnationJump
 	}
 	if r.seen != nil || !restored && r.rec.Cursor < delivery.IncarnationJump {
 		return nil

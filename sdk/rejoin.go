@@ -22,6 +22,9 @@ func offline(err error) bool { return errors.Is(err, client.ErrOffline) }
 // renew replaces this leaf when another copy of the profile may have used its
 // keys. Until then nothing is sent.
 func (e *Engine) renew(ctx context.Context, r *room) error {
+	if err := e.ensure(ctx); err != nil { // only a login tells of copies
+		return err
+	}
 	if err := e.load(ctx, r, r.rec.ID); err != nil {
 		return err
 	}
@@ -312,43 +315,6 @@ func (e *Engine) behindUs(ctx context.Context, r *room, err error) error {
 	}
 	r.rec.Renew = "the service was restored to an earlier state"
 	return e.rejoin(ctx, r, r.rec.Renew)
-}
-
-// heal offers what this device kept to a service that was restored.
-func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
-	entries, err := e.kept(ctx, r.rec.ID, 2000)
-	if err != nil {
-		return err
-	}
-	offer := delivery.HealRequest{}
-	size := 0
-	for i := len(entries) - 1; i >= 0; i-- {
-		if size += len(entries[i].Bytes) + 32; size > delivery.MaxLogPage {
-			entries = entries[i+1:]
-			break
-		}
-	}
-	for _, entry := range entries {
-		if entry.Kind != delivery.KindIncarnation {
-			offer.Entries = append(offer.Entries, entry)
-		}
-	}
-	if r.state.group != nil && r.state.group.Active() {
-		if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
-			return fmt.Errorf("sdk: offer kept entries: %w", err)
-		}
-	}
-	got, err := e.client.Heal(ctx, r.rec.ID, offer)
-	if err != nil {
-		return e.fail(ctx, err)
-	}
-	if got.Status != delivery.RoomHealing {
-		return nil
-	}
-	if _, err := e.client.Heal(ctx, r.rec.ID, delivery.HealRequest{}); err != nil {
-		return e.fail(ctx, err)
-	}
-	return e.pause(ctx, 0, cause)
 }
 
 // succeeded notes that a room's conversation goes on elsewhere.

@@ -24,6 +24,12 @@ func (c *Client) Login(ctx context.Context) error {
 	return err
 }
 
+// Ensure opens a session when none is held.
+func (c *Client) Ensure(ctx context.Context) error {
+	_, err := c.session(ctx)
+	return err
+}
+
 // Logout ends the session that is held, if any.
 func (c *Client) Logout(ctx context.Context) error {
 	c.mu.Lock()

@@ -1,0 +1,207 @@
+package sdk_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/server"
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/store/sqlite"
+)
+
+// TestEverybodyAtOnce: several people write and change the room at the same
+// moment. Losers of a race catch up and try again; nothing is lost or doubled.
+func TestEverybodyAtOnce(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	people := []*person{newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")}
+	guests := []*person{newPerson(t, h, "dora"), newPerson(t, h, "eve"), newPerson(t, h, "finn")}
+	ada := people[0]
+	room, err := ada.NewRoom(ctx, "Race")
+	must(t, err)
+	ada.invite(room, people[1])
+	ada.invite(room, people[2])
+	var wg sync.WaitGroup
+	for i, p := range people {
+		wg.Go(func() {
+			for n := range 5 {
+				if _, err := p.Send(ctx, room, sdk.Draft{Text: fmt.Sprintf("%s %d", p.Name(), n)}); err != nil {
+					t.Errorf("%s: %v", p.Name(), err)
+				}
+			}
+		})
+		wg.Go(func() {
+			if err := p.Add(ctx, room, guests[i].Identity()); err != nil {
+				t.Errorf("%s adds: %v", p.Name(), err)
+			}
+		})
+	}
+	wg.Wait()
+	var first []string
+	for _, p := range people {
+		got := p.read(room)
+		if first == nil {
+			first = got
+		}
+		if len(got) != 15 || !slices.Equal(got, first) {
+			t.Errorf("%s reads %q, ada %q", p.Name(), got, first)
+		}
+		members, err := p.Members(ctx, room)
+		must(t, err)
+		if len(members) != 6 {
+			t.Errorf("%s sees %d members", p.Name(), len(members))
+		}
+	}
+}
+
+// TestCopiedProfile: a profile is copied and both copies are used. The copy's
+// leaf is renewed before it sends, so that no key is used twice.
+func TestCopiedProfile(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Copy")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "one")
+	must(t, ada.Close())
+	twin := &person{t: t, path: filepath.Join(t.TempDir(), "twin.db"), seal: ada.seal}
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(ada.path + suffix)
+		if os.IsNotExist(err) {
+			continue
+		}
+		must(t, err)
+		must(t, os.WriteFile(twin.path+suffix, b, 0o600))
+	}
+	ada.Engine, err = sdk.Open(ctx, ada.config())
+	must(t, err)
+	ada.say(room, "two")
+	twin.Engine, err = sdk.Open(ctx, twin.config())
+	must(t, err)
+	t.Cleanup(func() { _ = twin.Close() })
+	twin.say(room, "from the copy")
+	bob.reads(room, "one", "two", "from the copy")
+	bob.say(room, "I read you")
+	got := twin.read(room)
+	if got[len(got)-1] != "I read you" {
+		t.Fatalf("the copy reads %q", got)
+	}
+}
+
+// TestAwayForFiveThousandMessages: who comes back has all of it, in order, once.
+func TestAwayForFiveThousandMessages(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Away")
+	must(t, err)
+	ada.invite(room, bob)
+	count := 5000
+	if testing.Short() {
+		count = 300
+	}
+	for n := range count {
+		ada.say(room, fmt.Sprintf("message %d", n))
+	}
+	began := time.Now()
+	must(t, bob.Refresh(ctx, room))
+	t.Logf("%d messages in %v", count, time.Since(began))
+	lines, err := bob.History(ctx, room, 0, 0, false)
+	must(t, err)
+	if len(lines) != count {
+		t.Fatalf("%d messages arrived", len(lines))
+	}
+	for n, l := range lines {
+		if l.Text != fmt.Sprintf("message %d", n) {
+			t.Fatalf("line %d says %q", n, l.Text)
+		}
+	}
+}
+
+// TestRestoredServer: the service goes back to a backup. What was acknowledged
+// since comes back from a device that kept it.
+func TestRestoredServer(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+	room, err := ada.NewRoom(ctx, "Backup")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "before the backup")
+	bob.reads(room, "before the backup")
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	listen := h.url[len("http://"):]
+	h.start(listen)
+	ada.say(room, "lost by the service, kept by Ada")
+	ada.invite(room, carl)
+	ada.say(room, "after a change")
+	h.stop()
+	h.restore(backup, listen)
+	// The room opens when everybody in it has said what they kept.
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 20 {
+			_, err = ada.Send(ctx, room, sdk.Draft{Text: "after the restore", Key: [16]byte{1}})
+			if delivery.CodeOf(err) != delivery.CodeRetry {
+				break
+			}
+		}
+		done <- err
+	}()
+	for sent := false; !sent; {
+		must(t, bob.Refresh(ctx, room))
+		must(t, carl.Refresh(ctx, room))
+		select {
+		case err := <-done:
+			must(t, err)
+			sent = true
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	bob.reads(room, "before the backup", "lost by the service, kept by Ada", "after a change", "after the restore")
+	ada.reads(room, "before the backup", "lost by the service, kept by Ada", "after a change", "after the restore")
+}
+
+// restore replaces the service's data by a backup and starts it again.
+func (h *home) restore(backup, listen string) {
+	h.t.Helper()
+	h.dir = backup
+	store, err := sqlite.Open(h.t.Context(), filepath.Join(backup, "server", "compax.db"))
+	must(h.t, err)
+	must(h.t, server.StartIncarnation(h.t.Context(), store, time.Now()))
+	must(h.t, store.Close())
+	h.start(listen)
+}
+
+// TestUndecryptableNamesItsCause: what a member cannot read says why.
+func TestUndecryptableNamesItsCause(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Cause")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "one")
+	bob.reads(room, "one")
+	ada.say(room, "two")
+	// Bob's profile comes from a copy that had entered before "one" was read, and
+	// its place was renewed on another machine meanwhile.
+	must(t, bob.Close())
+	config := bob.config()
+	config.Host = "another machine"
+	bob.Engine, err = sdk.Open(ctx, config)
+	must(t, err)
+	bob.say(room, "renewed")
+	bob.reads(room, "one", "two", "renewed")
+	ada.reads(room, "one", "two", "renewed")
+}
