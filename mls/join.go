@@ -70,6 +70,9 @@ func (c *Config) Join(p JoinParams) (*Joined, error) {
 		return nil, err
 	}
 	defer psk.Wipe()
+	for _, in := range psks {
+		in.secret.Wipe()
+	}
 	member := memberSecret(cs, secrets.JoinerSecret, psk)
 	defer member.Wipe()
 	info, err := openGroupInfo(cs, w, member)

@@ -54,7 +54,9 @@ func (*StagedCommit) received() {}
 
 // ProcessParams is what processing a message needs beside it.
 type ProcessParams struct {
-	// Now is the time for lifetimes and for the age of past epochs.
+	// Now is the time for lifetimes and for the age of past epochs. Members and
+	// servers come to the same verdict when all take the time at which the
+	// delivery service accepted the message.
 	Now time.Time
 }
 

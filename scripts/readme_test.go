@@ -52,7 +52,7 @@ func TestReadme(t *testing.T) {
 // and returns where it listens.
 func makeUp(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command("make", "--no-print-directory", "up", "FLAGS=--listen 127.0.0.1:0 --dir "+t.TempDir())
+	cmd := exec.Command("make", "--no-print-directory", "up", "FLAGS=--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --dir "+t.TempDir())
 	cmd.Dir = ".."
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()

@@ -53,7 +53,7 @@ const startup = 60 * time.Second
 func startServer(dir, listen string, env []string, args ...string) (*server, error) {
 	s := &server{done: make(chan struct{})}
 	s.cmd = exec.Command(filepath.Join(binary, "compax"),
-		append([]string{"up", "--dir", dir, "--listen", listen}, args...)...)
+		append([]string{"up", "--dir", dir, "--listen", listen, "--metrics-listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = filepath.Dir(dir)
 	s.cmd.Env = env
 	out, in, err := os.Pipe()

@@ -45,7 +45,7 @@ type Profile interface {
 	Send(context.Context, SendRequest, func(Progress) error) (Sent, error)
 	// Edit, Delete and React change or comment the message Seq.
 	Edit(context.Context, EditRequest) (Sent, error)
-	Delete(context.Context, MessageRequest) (Sent, error)
+	Delete(context.Context, DeleteRequest) (Sent, error)
 	React(context.Context, ReactRequest) (Sent, error)
 	// Get writes a message's file to a path, and goes on where an interrupted one
 	// stopped.
@@ -61,6 +61,10 @@ type Profile interface {
 	History(context.Context, HistoryRequest, func(Row) error) (None, error)
 	// Search finds messages by part of their text, newest first. It sends nothing.
 	Search(context.Context, SearchRequest, func(Row) error) (None, error)
+
+	// Seen notes that a person has seen a chat up to a message, for all devices of
+	// the account. Nobody else learns it.
+	Seen(context.Context, SeenRequest) (None, error)
 
 	// Devices lists the account's own devices and those that were revoked.
 	Devices(context.Context, None) ([]Device, error)
@@ -149,7 +153,7 @@ type Member struct {
 // both: then the text is the file's caption.
 type SendRequest struct {
 	Chat  delivery.RoomID `json:"chat"`
-	Key   [16]byte        `json:"key"` // random, one for each message: makes a repetition harmless
+	Key   Key             `json:"key"`
 	Text  string          `json:"text,omitempty"`
 	File  string          `json:"file,omitempty"`  // absolute path
 	Reply uint64          `json:"reply,omitempty"` // seq, 0 = none
@@ -163,8 +167,11 @@ type Sent struct {
 	ID    string          `json:"id"` // message id, hex
 }
 
-// MessageRequest is about the message Seq.
-type MessageRequest struct {
+// Key makes the repetition of a request harmless: random, one for each message.
+type Key [16]byte
+
+// DeleteRequest takes a message back.
+type DeleteRequest struct {
 	Chat delivery.RoomID `json:"chat"`
 	Seq  uint64          `json:"seq"`
 }
@@ -185,7 +192,7 @@ type ReactRequest struct {
 }
 
 // GetRequest saves the file of message Seq at Path. What is there is replaced,
-// at the end and at once: until then the bytes lie in Path + ".part".
+// at the end and at once; until then ciphertext lies beside it in a hidden file.
 type GetRequest struct {
 	Chat delivery.RoomID `json:"chat"`
 	Seq  uint64          `json:"seq"`
@@ -219,6 +226,12 @@ type HistoryRequest struct {
 	Since  uint64          `json:"since,omitempty"` // after this seq
 	Limit  int             `json:"limit,omitempty"` // the last so many; 0 = all
 	Events bool            `json:"events,omitempty"`
+}
+
+// SeenRequest marks a chat as read up to Seq.
+type SeenRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Seq  uint64          `json:"seq"`
 }
 
 // SearchRequest looks for text.
@@ -260,9 +273,9 @@ type Reaction struct {
 // Device is one of the account's devices.
 type Device struct {
 	Device  identity.DeviceID `json:"device"`
-	Name    string            `json:"name,omitempty"`
 	This    bool              `json:"this,omitempty"`
-	Made    *time.Time        `json:"made,omitempty"` // when it was attested
+	Made    *time.Time        `json:"made,omitempty"` // when it was enrolled
+	Seen    *time.Time        `json:"seen,omitempty"` // when it was last at the service
 	Revoked bool              `json:"revoked,omitempty"`
 }
 

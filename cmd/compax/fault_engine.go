@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/sdk/local"
+)
+
+// codePhraseNeeded is the code of an error that the phrase would mend.
+const codePhraseNeeded = "phrase_needed"
+
+// engineFaults is what each error of the engine means: the first that an error
+// wraps counts.
+var engineFaults = []struct {
+	is   error
+	code string
+	exit int
+	hint string
+}{
+	{sdk.ErrRevoked, "revoked", exitRefused, "what it has can be read; a new device is made with the phrase: compax account restore"},
+	{sdk.ErrNoRoom, "no_chat", exitRefused, "compax chats lists the chats of this profile"},
+	{sdk.ErrNoMessage, "no_message", exitRefused, "compax history shows the numbers"},
+	{sdk.ErrRequest, "request", exitRefused, "compax room accept, or decline, decides about it"},
+	{sdk.ErrOut, "not_member", exitRefused, "somebody who is in it can add you again: compax room add"},
+	{sdk.ErrAuthor, "not_author", exitRefused, ""},
+	{sdk.ErrNobody, "nobody", exitRefused, "check the name with them; usernames are written @name"},
+	{sdk.ErrNoKey, codePhraseNeeded, exitUsage, "give the recovery phrase on standard input"},
+	{sdk.ErrNoAccount, "no_account", exitUsage, "make it: compax account new, or bring one back: compax account restore"},
+	{sdk.ErrAccount, "exists", exitUsage, "choose another --profile"},
+	{sdk.ErrSeal, "seal", exitRefused, "put back the seal.key that belongs to this profile, or restore the account in another profile"},
+	{sdk.ErrChanged, "changed", exitRefused, "compare safety numbers: compax verify"},
+	{sdk.ErrStuck, "stuck", exitRefused, "the others have to make a change that can be read, or a new room"},
+	{sdk.ErrDirect, "direct", exitRefused, "make a group: compax room new --title TITLE"},
+	{sdk.ErrNoFile, "no_file", exitRefused, ""},
+	{sdk.ErrText, "text", exitUsage, "a longer text goes as a file: --file"},
+}
+
+func engineFault(err error) *local.Error {
+	for _, f := range engineFaults {
+		if errors.Is(err, f.is) {
+			return &local.Error{Code: f.code, Exit: f.exit, Detail: tidy(err.Error()), Hint: f.hint}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/sdk/local"
+)
+
+// errTimeUp ends a listener that waited in vain.
+var errTimeUp = errors.New("the time is up")
+
+func (a *app) listenCommand() *cobra.Command {
+	var in, since string
+	var count int
+	var timeout time.Duration
+	req := local.ListenRequest{}
+	cmd := command("listen", "Print what arrives, as it arrives", args(), nil)
+	cmd.Long = `Prints what others say, as it arrives, from where this profile has stopped
+listening: a message is printed once. What this device itself said is left out.
+
+It ends after --count messages of people (texts, files, edits, deletions,
+reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
+--count came. Titles, joins and names are printed with --events and not counted.`
+	cmd.Example = example(`compax listen -p ada`, `compax listen -p ada --chat Tea --count 1 --timeout 60s --json`)
+	flags := cmd.Flags()
+	flags.StringVar(&in, "chat", "", "only this chat")
+	flags.StringVar(&since, "since", "", "start after this number instead (with --chat)")
+	flags.IntVarP(&count, "count", "n", 0, "end after so many messages of people")
+	flags.DurationVar(&timeout, "timeout", 0, "end after this time, such as 90s or 5m")
+	flags.BoolVar(&req.Events, "events", false, "titles, joins and names as well")
+	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if count < 0 || timeout < 0 {
+			return usage("--count and --timeout are not negative")
+		}
+		if since != "" {
+			n, err := sinceNumber(since)
+			if err != nil {
+				return err
+			}
+			if in == "" {
+				return usage("--since counts in one chat: name it with --chat")
+			}
+			req.Since = &n
+		}
+		ctx := cmd.Context()
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeUp)
+			defer cancel()
+		}
+		return a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
+			if in != "" {
+				id, err := chat(ctx, p, in)
+				if err != nil {
+					return err
+				}
+				req.Chat = &id
+			}
+			return a.listen(ctx, p, req, count)
+		})
+	}
+	return cmd
+}
+
+// sinceNumber is a seq, or 0 for the beginning.
+func sinceNumber(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, usage("--since: %q is no message's number", text)
+	}
+	return n, nil
+}
+
+// listen prints rows until count messages of people came, or the context ends.
+func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenRequest, count int) error {
+	v := a.view(ctx, p, req.Chat == nil)
+	heard := 0
+	_, err := p.Listen(ctx, req, func(r local.Row) error {
+		if err := v.row(r); err != nil {
+			return err
+		}
+		if sdk.LineKind(r.Kind).Said() {
+			heard++
+		}
+		if count > 0 && heard >= count {
+			return local.ErrStop
+		}
+		return nil
+	})
+	switch {
+	case err == nil || errors.Is(err, local.ErrStop):
+		return nil
+	case errors.Is(context.Cause(ctx), errTimeUp) && count > heard:
+		return &local.Error{Code: "timeout", Exit: exitOffline, Detail: fmt.Sprintf("%d of %d messages came in time", heard, count)}
+	case ctx.Err() != nil:
+		return nil // listened as long as it was wanted
+	}
+	return err
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	var since string
+	req := local.HistoryRequest{}
+	cmd := command("history CHAT", "Print what was said in a chat", args("CHAT"), nil)
+	cmd.Long = `Prints what stands in a chat now: edits applied, deletions gone, reactions with
+their message. The number in front of a message is what reply, edit, delete, react
+and get take.`
+	flags := cmd.Flags()
+	flags.StringVar(&since, "since", "", "start after this number")
+	flags.IntVarP(&req.Limit, "limit", "n", 0, "only the last so many")
+	flags.BoolVar(&req.Events, "events", false, "titles, joins and names as well")
+	cmd.ValidArgsFunction = a.completeChat
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if req.Limit < 0 {
+			return usage("--limit is not negative")
+		}
+		if since != "" {
+			var err error
+			if req.Since, err = sinceNumber(since); err != nil {
+				return err
+			}
+		}
+		return a.with(cmd.Context(), func(ctx context.Context, p local.Profile) (err error) {
+			if req.Chat, err = chat(ctx, p, args[0]); err != nil {
+				return err
+			}
+			_, err = p.History(ctx, req, a.view(ctx, p, false).row)
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) searchCommand() *cobra.Command {
+	var in string
+	req := local.SearchRequest{}
+	cmd := command("search TEXT", "Find messages by part of their text", args("TEXT"), nil)
+	cmd.Long = `Finds messages by part of their text, newest first. It searches on this device:
+the service cannot.`
+	cmd.Flags().StringVar(&in, "chat", "", "only this chat")
+	cmd.Flags().IntVarP(&req.Limit, "limit", "n", 100, "at most so many")
+	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if req.Limit < 1 {
+			return usage("--limit is at least 1")
+		}
+		req.Text = args[0]
+		return a.with(cmd.Context(), func(ctx context.Context, p local.Profile) error {
+			if in != "" {
+				id, err := chat(ctx, p, in)
+				if err != nil {
+					return err
+				}
+				req.Chat = &id
+			}
+			found := 0
+			v := a.view(ctx, p, true)
+			_, err := p.Search(ctx, req, func(r local.Row) error { found++; return v.row(r) })
+			if err == nil && found == 0 {
+				a.say("Nothing found.")
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+// view shows rows.
+type view struct {
+	a      *app
+	titled bool // rows of many chats: say which
+	title  func(delivery.RoomID) string
+}
+
+// view shows rows of one chat, or of many: then each says of which.
+func (a *app) view(ctx context.Context, p local.Profile, titled bool) *view {
+	known := map[delivery.RoomID]string{}
+	return &view{a, titled, func(id delivery.RoomID) string {
+		if title, ok := known[id]; ok {
+			return title
+		}
+		if chats, err := p.Chats(ctx, local.None{}); err == nil {
+			for _, c := range chats {
+				known[c.Chat] = line(c.Title)
+			}
+		}
+		if known[id] == "" {
+			known[id] = id.String()
+		}
+		return known[id]
+	}}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// say talks to the person, on standard error.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.err, format+"\n", args...)
+}
+
+// emit writes one JSON object on a line of its own.
+func (a *app) emit(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// result is what a command did: the object with --json, else text, and nothing
+// when that is empty.
+func (a *app) result(v any, text string) error {
+	if a.json {
+		return a.emit(v)
+	}
+	if text == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(a.out, text)
+	return err
+}
+
+// fail shows an error and returns its exit code.
+func (a *app) fail(err error) int {
+	e := explain(err)
+	if a.json {
+		if a.emit(e) == nil {
+			return e.Exit
+		}
+	}
+	a.say("%s %s", a.paint(a.errTTY, red, "compax:"), clean(e.Detail))
+	if e.Hint != "" {
+		a.say("  %s", clean(e.Hint))
+	}
+	var misused *usageError
+	if errors.As(err, &misused) && misused.cmd != nil {
+		a.say("\nusage: %s\n%s --help says more", misused.cmd.UseLine(), misused.cmd.CommandPath())
+	}
+	return e.Exit
+}
+
+// table aligns columns: cells are printed with two spaces between, the last one
+// as it is.
+type table struct {
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write prints the rows. Columns at which no row has anything are left out.
+// style paints a cell; it is called with its column.
+func (t *table) write(w io.Writer, style func(column int, cell string) string) error {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		line := ""
+		for i, cell := range row {
+			if widths[i] == 0 {
+				continue
+			}
+			pad := widths[i] - columns(cell)
+			line += style(i, cell) + strings.Repeat(" ", pad+2)
+		}
+		b.WriteString(strings.TrimRight(line, " "))
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// example indents a command's examples as cobra shows them.
+func example(lines ...string) string {
+	return "  " + strings.Join(lines, "\n  ")
+}
+
+// command makes a command whose Run gets its arguments.
+func command(use, short string, check cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: check, RunE: run}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/sdk/local"
+)
+
+const (
+	timeColumns = 5
+	nameColumns = 14
+)
+
+// row prints a row: its number, time, who, what. A text of several lines goes on
+// below its beginning.
+func (v *view) row(r local.Row) error {
+	a := v.a
+	if a.json {
+		return a.emit(r)
+	}
+	name := short(speaker(r), nameColumns)
+	head := fmt.Sprintf("%6s  %-*s  ", fmt.Sprintf("#%d", r.Seq), timeColumns, a.when(r.Time))
+	indent := columns(head) + nameColumns + 2
+	painted := a.paint(a.outTTY, dim, head) + a.paint(a.outTTY, "1;"+personColour(r.From.String()), name) +
+		strings.Repeat(" ", max(0, nameColumns-columns(name))+2)
+	if v.titled {
+		title := short(v.title(r.Chat), nameColumns)
+		painted += a.paint(a.outTTY, dim, title) + strings.Repeat(" ", max(0, nameColumns-columns(title))+2)
+		indent += nameColumns + 2
+	}
+	body := strings.ReplaceAll(a.body(r), "\n", "\n"+strings.Repeat(" ", indent))
+	_, err := fmt.Fprintln(a.out, painted+body)
+	return err
+}
+
+// speaker is who a row is from, as this profile calls them.
+func speaker(r local.Row) string {
+	if name := line(r.Name); name != "" {
+		return name
+	}
+	if id := r.From.String(); strings.Trim(id, "0") != "" {
+		return id[:8]
+	}
+	return "—"
+}
+
+// body is what a row says.
+func (a *app) body(r local.Row) string {
+	soft := func(format string, args ...any) string {
+		return a.paint(a.outTTY, dim, fmt.Sprintf(format, args...))
+	}
+	text := clean(r.Text)
+	about := ""
+	if r.Target != 0 {
+		about = fmt.Sprintf(" #%d", r.Target)
+	}
+	switch sdk.LineKind(r.Kind) {
+	case sdk.LineText, sdk.LineFile, sdk.LinePoll:
+		return a.message(r, text)
+	case sdk.LineEdit:
+		return soft("changed%s: ", about) + text
+	case sdk.LineDelete:
+		return soft("took back%s", about)
+	case sdk.LineReaction:
+		return text + soft(" to%s", about)
+	case sdk.LineUnreact:
+		return soft("took back a reaction to%s", about)
+	case sdk.LineTitle:
+		return soft("called the chat %q", line(r.Text))
+	case sdk.LinePicture:
+		return soft("changed the picture")
+	case sdk.LineProfile:
+		return soft("is called %q", line(r.Text))
+	case sdk.LineJoin:
+		return soft("came in")
+	case sdk.LineLeave:
+		return soft("went out")
+	case sdk.LineGap:
+		return a.paint(a.outTTY, red, "[missing: "+line(r.Cause)+"]")
+	case sdk.LineUnread:
+		return a.paint(a.outTTY, red, "[cannot be read: "+line(r.Cause)+"]")
+	case sdk.LineOther:
+		return soft("[%s: this version does not show it]", line(r.Text))
+	}
+	if text == "" {
+		return soft("[%s]", r.Kind)
+	}
+	return soft("[%s] ", r.Kind) + text
+}
+
+// message is what somebody said, with what belongs to it.
+func (a *app) message(r local.Row, text string) string {
+	soft := func(text string) string { return a.paint(a.outTTY, dim, text) }
+	var parts []string
+	if r.ReplyTo != 0 {
+		parts = append(parts, soft(fmt.Sprintf("↪ #%d", r.ReplyTo)))
+	} else if r.ReplyToID != "" {
+		parts = append(parts, soft("↪ an earlier message"))
+	}
+	if r.File != nil {
+		parts = append(parts, fmt.Sprintf("[%s, %s]", line(r.File.Name), humanize.IBytes(r.File.Size)))
+	}
+	if text != "" {
+		parts = append(parts, text)
+	}
+	if r.Edited {
+		parts = append(parts, soft("(edited)"))
+	}
+	for _, reaction := range r.Reactions {
+		mark := line(reaction.Emoji)
+		if n := len(reaction.From); n > 1 {
+			mark += fmt.Sprintf(" %d", n)
+		}
+		parts = append(parts, soft("· ")+mark)
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,223 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// call is one method of [Profile] as the socket carries it.
+type call[Req, Resp, Event any] struct {
+	name string
+	// again: asking twice is harmless, so a call whose owner died is repeated.
+	again bool
+	run   func(Profile, context.Context, Req, func(Event) error) (Resp, error)
+}
+
+// carried is a call without its types, as the owner looks it up.
+type carried func(ctx context.Context, p Profile, request json.RawMessage, event func(any) error) (any, error)
+
+// calls is every call by name.
+var calls = map[string]carried{}
+
+func plain[Req, Resp any](name string, again bool, run func(Profile, context.Context, Req) (Resp, error)) call[Req, Resp, None] {
+	return streamed(name, again, func(p Profile, ctx context.Context, r Req, _ func(None) error) (Resp, error) { return run(p, ctx, r) })
+}
+
+func streamed[Req, Resp, Event any](name string, again bool, run func(Profile, context.Context, Req, func(Event) error) (Resp, error)) call[Req, Resp, Event] {
+	calls[name] = func(ctx context.Context, p Profile, raw json.RawMessage, event func(any) error) (any, error) {
+		var req Req
+		if err := json.Unmarshal(raw, &req); err != nil {
+			return nil, fmt.Errorf("%w: request of %s: %w", ErrFrame, name, err)
+		}
+		return run(p, ctx, req, func(e Event) error { return event(e) })
+	}
+	return call[Req, Resp, Event]{name, again, run}
+}
+
+const (
+	again = true
+	once  = false
+)
+
+var (
+	callSelf    = plain("self", again, Profile.Self)
+	callSync    = plain("sync", again, Profile.Sync)
+	callChats   = plain("chats", again, Profile.Chats)
+	callNewRoom = plain("room/new", once, Profile.NewRoom)
+	callAdd     = plain("room/add", once, Profile.Add)
+	callRemove  = plain("room/remove", once, Profile.Remove)
+	callAccept  = plain("room/accept", once, Profile.Accept)
+	callDecline = plain("room/decline", once, Profile.Decline)
+	callLeave   = plain("room/leave", once, Profile.Leave)
+	callRename  = plain("room/rename", again, Profile.Rename)
+	callMembers = plain("members", again, Profile.Members)
+	callSend    = streamed("send", again, Profile.Send)
+	callEdit    = plain("edit", once, Profile.Edit)
+	callDelete  = plain("delete", once, Profile.Delete)
+	callReact   = plain("react", once, Profile.React)
+	callGet     = streamed("get", again, Profile.Get)
+	callListen  = streamed("listen", again, Profile.Listen)
+	callHistory = streamed("history", once, Profile.History)
+	callSearch  = streamed("search", once, Profile.Search)
+	callSeen    = plain("seen", again, Profile.Seen)
+	callDevices = plain("devices", again, Profile.Devices)
+	callRevoke  = plain("devices/revoke", again, Profile.Revoke)
+	callSafety  = plain("safety", again, Profile.Safety)
+)
+
+// Handle is an open profile: this process's own while it owns the store, else
+// that of the process that does. It implements [Profile]. Begin at [Open].
+type Handle struct {
+	config Config
+	turn   chan struct{} // held while the profile is opened, again
+	own    *owner        // guarded by turn; nil: another process owns the store
+}
+
+// do runs a call where the profile is, again elsewhere when its owner ended.
+func do[Req, Resp, Event any](ctx context.Context, h *Handle, c call[Req, Resp, Event], req Req, event func(Event) error) (Resp, error) {
+	for {
+		var resp Resp
+		own, conn, err := h.reach(ctx)
+		if err != nil {
+			return resp, err
+		}
+		if own != nil {
+			return c.run(own.profile, ctx, req, event)
+		}
+		err = ask(ctx, conn, c.name, req, &resp, event)
+		if errors.Is(err, errMoved) || errors.Is(err, ErrLost) && c.again && ctx.Err() == nil {
+			continue
+		}
+		return resp, err
+	}
+}
+
+func nothing(None) error { return nil }
+
+// Self implements [Profile].
+func (h *Handle) Self(ctx context.Context, r None) (Self, error) {
+	return do(ctx, h, callSelf, r, nothing)
+}
+
+// Sync implements [Profile].
+func (h *Handle) Sync(ctx context.Context, r None) (None, error) {
+	return do(ctx, h, callSync, r, nothing)
+}
+
+// Chats implements [Profile].
+func (h *Handle) Chats(ctx context.Context, r None) ([]Chat, error) {
+	return do(ctx, h, callChats, r, nothing)
+}
+
+// NewRoom implements [Profile].
+func (h *Handle) NewRoom(ctx context.Context, r NewRoomRequest) (Room, error) {
+	return do(ctx, h, callNewRoom, r, nothing)
+}
+
+// Add implements [Profile].
+func (h *Handle) Add(ctx context.Context, r MemberRequest) (None, error) {
+	return do(ctx, h, callAdd, r, nothing)
+}
+
+// Remove implements [Profile].
+func (h *Handle) Remove(ctx context.Context, r MemberRequest) (None, error) {
+	return do(ctx, h, callRemove, r, nothing)
+}
+
+// Accept implements [Profile].
+func (h *Handle) Accept(ctx context.Context, r RoomRequest) (None, error) {
+	return do(ctx, h, callAccept, r, nothing)
+}
+
+// Decline implements [Profile].
+func (h *Handle) Decline(ctx context.Context, r RoomRequest) (None, error) {
+	return do(ctx, h, callDecline, r, nothing)
+}
+
+// Leave implements [Profile].
+func (h *Handle) Leave(ctx context.Context, r RoomRequest) (None, error) {
+	return do(ctx, h, callLeave, r, nothing)
+}
+
+// Rename implements [Profile].
+func (h *Handle) Rename(ctx context.Context, r RenameRequest) (None, error) {
+	return do(ctx, h, callRename, r, nothing)
+}
+
+// Members implements [Profile].
+func (h *Handle) Members(ctx context.Context, r RoomRequest) ([]Member, error) {
+	return do(ctx, h, callMembers, r, nothing)
+}
+
+// Send implements [Profile].
+func (h *Handle) Send(ctx context.Context, r SendRequest, f func(Progress) error) (Sent, error) {
+	return do(ctx, h, callSend, r, f)
+}
+
+// Edit implements [Profile].
+func (h *Handle) Edit(ctx context.Context, r EditRequest) (Sent, error) {
+	return do(ctx, h, callEdit, r, nothing)
+}
+
+// Delete implements [Profile].
+func (h *Handle) Delete(ctx context.Context, r DeleteRequest) (Sent, error) {
+	return do(ctx, h, callDelete, r, nothing)
+}
+
+// React implements [Profile].
+func (h *Handle) React(ctx context.Context, r ReactRequest) (Sent, error) {
+	return do(ctx, h, callReact, r, nothing)
+}
+
+// Get implements [Profile].
+func (h *Handle) Get(ctx context.Context, r GetRequest, f func(Progress) error) (File, error) {
+	return do(ctx, h, callGet, r, f)
+}
+
+// Listen implements [Profile].
+func (h *Handle) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
+	if r.Since == nil {
+		return do(ctx, h, callListen, r, f)
+	}
+	since := *r.Since
+	r.Since = &since // do asks again with what it points to
+	return do(ctx, h, callListen, r, func(row Row) error {
+		err := f(row)
+		if err == nil {
+			since = row.Seq
+		}
+		return err
+	})
+}
+
+// History implements [Profile].
+func (h *Handle) History(ctx context.Context, r HistoryRequest, f func(Row) error) (None, error) {
+	return do(ctx, h, callHistory, r, f)
+}
+
+// Search implements [Profile].
+func (h *Handle) Search(ctx context.Context, r SearchRequest, f func(Row) error) (None, error) {
+	return do(ctx, h, callSearch, r, f)
+}
+
+// Seen implements [Profile].
+func (h *Handle) Seen(ctx context.Context, r SeenRequest) (None, error) {
+	return do(ctx, h, callSeen, r, nothing)
+}
+
+// Devices implements [Profile].
+func (h *Handle) Devices(ctx context.Context, r None) ([]Device, error) {
+	return do(ctx, h, callDevices, r, nothing)
+}
+
+// Revoke implements [Profile].
+func (h *Handle) Revoke(ctx context.Context, r RevokeRequest) (None, error) {
+	return do(ctx, h, callRevoke, r, nothing)
+}
+
+// Safety implements [Profile].
+func (h *Handle) Safety(ctx context.Context, r SafetyRequest) (Safety, error) {
+	return do(ctx, h, callSafety, r, nothing)
+}

@@ -1,0 +1,150 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// row gives a line the form in which it crosses the socket.
+func (e engine) row(ctx context.Context, l sdk.Line) (Row, error) {
+	p, err := e.Person(ctx, l.From)
+	if err != nil {
+		return Row{}, err
+	}
+	r := Row{
+		Chat: l.Room, Seq: l.Seq, Epoch: l.Epoch, From: l.From, Name: p.Name, Device: l.Device, Time: time.UnixMilli(l.TimeMS).UTC(),
+		Kind: string(l.Kind), Text: l.Text, Cause: l.Cause, Edited: l.Edited, Own: l.From == e.Identity(),
+	}
+	if r.ID, _, err = e.named(ctx, l, l.ID); err != nil {
+		return r, err
+	}
+	if r.ReplyToID, r.ReplyTo, err = e.named(ctx, l, l.ReplyTo); err != nil {
+		return r, err
+	}
+	if r.TargetID, r.Target, err = e.named(ctx, l, l.Target); err != nil {
+		return r, err
+	}
+	if l.File != nil {
+		r.File = &File{Name: l.File.Name, Type: l.File.Type, Size: l.File.Size}
+	}
+	return r, nil
+}
+
+// named is the text of a message id, and the number of the message when it is
+// here.
+func (e engine) named(ctx context.Context, l sdk.Line, id content.MessageID) (string, uint64, error) {
+	if id.IsZero() {
+		return "", 0, nil
+	}
+	if id == l.ID {
+		return id.String(), l.Seq, nil
+	}
+	seq, err := e.SeqOf(ctx, l.Room, id)
+	return id.String(), seq, err
+}
+
+func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
+	err := e.Engine.Listen(ctx, sdk.Listening{Room: r.Chat, Since: r.Since, Events: r.Events}, func(l sdk.Line) error {
+		row, err := e.row(ctx, l)
+		if err != nil {
+			return err
+		}
+		if err = f(row); errors.Is(err, ErrStop) {
+			return sdk.ErrEnough
+		}
+		return err
+	})
+	return None{}, err
+}
+
+// maxHistory bounds the lines of one history that are looked at.
+const maxHistory = 1 << 20
+
+func (e engine) History(ctx context.Context, r HistoryRequest, f func(Row) error) (None, error) {
+	lines, err := e.Engine.History(ctx, r.Chat, r.Since, maxHistory, true)
+	if err != nil {
+		return None{}, err
+	}
+	reactions := map[content.MessageID][]Reaction{}
+	shown := make([]sdk.Line, 0, len(lines))
+	for _, l := range lines {
+		switch {
+		case l.Kind == sdk.LineReaction:
+			reactions[l.Target] = react(reactions[l.Target], l)
+		case l.Kind.Conversation() || r.Events && stands(l.Kind):
+			shown = append(shown, l)
+		}
+	}
+	if r.Limit > 0 && len(shown) > r.Limit {
+		shown = shown[len(shown)-r.Limit:]
+	}
+	for _, l := range shown {
+		row, err := e.row(ctx, l)
+		if err != nil {
+			return None{}, err
+		}
+		row.Reactions = reactions[l.ID]
+		if err := f(row); err != nil {
+			return None{}, stopped(err)
+		}
+	}
+	return None{}, nil
+}
+
+// stands reports whether an event says something of its own: edits, deletions
+// and marks are seen at the message that they are about.
+func stands(k sdk.LineKind) bool {
+	switch k {
+	case sdk.LineTitle, sdk.LinePicture, sdk.LineProfile, sdk.LineJoin, sdk.LineLeave, sdk.LineControl:
+		return true
+	}
+	return false
+}
+
+// react adds a reaction, once for each person.
+func react(all []Reaction, l sdk.Line) []Reaction {
+	for i := range all {
+		if all[i].Emoji != l.Text {
+			continue
+		}
+		if !slices.Contains(all[i].From, l.From) {
+			all[i].From = append(all[i].From, l.From)
+		}
+		return all
+	}
+	return append(all, Reaction{Emoji: l.Text, From: []identity.PublicKey{l.From}})
+}
+
+func (e engine) Search(ctx context.Context, r SearchRequest, f func(Row) error) (None, error) {
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	lines, err := e.Engine.Search(ctx, r.Text, r.Chat, r.Limit)
+	if err != nil {
+		return None{}, err
+	}
+	for _, l := range lines {
+		row, err := e.row(ctx, l)
+		if err != nil {
+			return None{}, err
+		}
+		if err := f(row); err != nil {
+			return None{}, stopped(err)
+		}
+	}
+	return None{}, nil
+}
+
+// stopped takes the wish to end for an end.
+func stopped(err error) error {
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
