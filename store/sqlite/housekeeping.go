@@ -16,6 +16,7 @@ func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts deli
 	}
 	err = s.write(ctx, func(c *change) error {
 		counts = delivery.SweepCounts{}
+		clear(c.heads)
 		if err := sweepLog(c, plan.LogBefore, limit, &counts); err != nil {
 			return err
 		}
@@ -147,6 +148,7 @@ func sweepBlobs(c *change, before int64, limit int, counts *delivery.SweepCounts
 // restored copy must not use.
 func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
 	return s.write(ctx, func(c *change) error {
+		clear(c.heads)
 		for _, q := range []struct {
 			query string
 			args  []any

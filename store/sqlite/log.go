@@ -15,14 +15,21 @@ import (
 // goroutine. See delivery.Rooms.
 func (s *Store) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delivery.RoomTx) error) error {
 	return s.write(ctx, func(c *change) error {
-		n, room, err := roomByID(c.conn, id)
+		of, err := c.heads.of(c.conn, id)
 		if err != nil {
 			return err
 		}
-		tx := &roomTx{c: c, n: n, room: room}
+		delete(c.heads, id) // comes back when all went well
+		tx := &roomTx{c: c, head: of}
 		defer func() { tx.broken = ErrEnded }()
 		if err := fn(tx); err != nil {
+			if !c.saved { // nothing was changed
+				c.heads.put(of)
+			}
 			return err
+		}
+		if tx.broken == nil {
+			c.heads.put(tx.head)
 		}
 		return tx.broken
 	})
@@ -30,9 +37,8 @@ func (s *Store) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delive
 
 // roomTx is a room under way on the writer's goroutine.
 type roomTx struct {
-	c    *change
-	n    int64 // rooms.n
-	room delivery.Room
+	c *change
+	head
 	// broken is the error that left a change half made, or ErrEnded. It refuses
 	// what comes after, and the commit too, when fn does not pass it on.
 	broken error
@@ -84,7 +90,12 @@ func (t *roomTx) Proposals() ([]delivery.HeldProposal, error) {
 	if t.broken != nil {
 		return nil, t.broken
 	}
-	return held(t.c.conn, t.n)
+	if t.idle {
+		return nil, nil
+	}
+	list, err := held(t.c.conn, t.n)
+	t.idle = err == nil && len(list) == 0
+	return list, err
 }
 
 func (t *roomTx) Append(e delivery.NewEntry) (delivery.Accepted, error) {
@@ -142,6 +153,7 @@ func (t *roomTx) Hold(p delivery.HeldProposal) error {
 	if p.Epoch != t.room.Epoch {
 		return delivery.ErrChanged
 	}
+	t.idle = false
 	added, err := t.c.exec("INSERT INTO proposals(room, ref, seq, epoch, proposer, must, bytes) VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		t.n, p.Ref, p.Seq, p.Epoch, p.Proposer, p.Must, p.Bytes)
 	if err != nil {

@@ -50,6 +50,7 @@ func (t *roomTx) advance(a delivery.Advance) error {
 		return err
 	}
 	t.room.Epoch = a.Epoch
+	t.idle = true
 	_, err := dropGroupInfos(t.c, t.n, a.Epoch)
 	return err
 }

@@ -41,6 +41,7 @@ const (
 // changes something calls begin first, which exec does.
 type change struct {
 	*conn
+	heads heads
 	saved bool
 }
 
@@ -58,6 +59,7 @@ func (c *change) exec(query string, args ...any) (int64, error) {
 // writer is the goroutine and its queue.
 type writer struct {
 	conn  *conn
+	heads heads
 	queue chan *work
 	batch []*work // scratch
 
@@ -67,7 +69,7 @@ type writer struct {
 }
 
 func startWriter(c *conn) *writer {
-	w := &writer{conn: c, queue: make(chan *work, maxBatch), ended: make(chan struct{})}
+	w := &writer{conn: c, heads: make(heads), queue: make(chan *work, maxBatch), ended: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -194,6 +196,7 @@ func (w *writer) alone(p *work) error {
 
 // rollback ends the transaction if SQLite has not done so itself.
 func (w *writer) rollback() {
+	clear(w.heads)
 	_, _ = w.conn.exec("ROLLBACK")
 }
 
@@ -209,7 +212,7 @@ func (w *writer) take(p *work) bool {
 // piece runs one piece; afterwards its changes are part of the transaction, or
 // there are none.
 func (w *writer) piece(p *work) (err error) {
-	c := &change{conn: w.conn}
+	c := &change{conn: w.conn, heads: w.heads}
 	p.panic = nil
 	failed := true
 	func() {
