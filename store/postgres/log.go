@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,9 +24,11 @@ func (s *Store) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delive
 type roomTx struct {
 	g       *group
 	locked  *lockedRoom
-	own     appends // of this function, in no statement yet
-	touched bool    // the room's row changed
-	saved   bool    // there is a savepoint: something was sent
+	ask     func(question) bool // waits for the turn; false: the group has failed
+	mine    bool                // it is this function's turn
+	own     appends             // of this function
+	touched bool                // the room's row changed
+	saved   bool                // there is a savepoint: something was sent
 	// broken is the error that left a change half made, or ErrEnded. It refuses
 	// what comes after, and the commit too, when fn does not pass it on.
 	broken error
@@ -46,6 +49,16 @@ func (a *appends) add(o *appends) {
 	a.kind, a.ms, a.after = append(a.kind, o.kind...), append(a.ms, o.ms...), append(a.after, o.after...)
 	a.bytes, a.key = append(a.bytes, o.bytes...), append(a.key, o.key...)
 	a.blobRoom, a.blobSeq, a.blob = append(a.blobRoom, o.blobRoom...), append(a.blobSeq, o.blobSeq...), append(a.blob, o.blob...)
+}
+
+// find looks an entry up by its dedupe key.
+func (a *appends) find(room int64, key []byte) (delivery.Accepted, bool) {
+	for i, k := range a.key {
+		if a.room[i] == room && bytes.Equal(k, key) {
+			return delivery.Accepted{Seq: uint64(a.seq[i]), Epoch: uint64(a.after[i]), AcceptedMS: a.ms[i], Duplicate: true}, true
+		}
+	}
+	return delivery.Accepted{}, false
 }
 
 func (a *appends) queue(b *pgx.Batch) {
@@ -78,47 +91,35 @@ func (t *roomTx) halfway(err error) error {
 	return t.broken
 }
 
-// settle sends what stands in memory of this room, because a read follows.
-func (t *roomTx) settle() error {
-	if t.broken != nil {
-		return t.broken
-	}
-	if t.own.len() == 0 && !t.locked.queue {
-		return nil
-	}
-	return t.halfway(t.open())
-}
-
-// open sends everything in memory and sets the savepoint, because a statement
-// follows.
-func (t *roomTx) open() error {
-	if err := t.g.flush(); err != nil {
-		return err
-	}
-	if !t.saved {
-		if _, err := t.g.conn.Exec(t.g.ctx, "SAVEPOINT piece"); err != nil {
-			return err
-		}
-		t.saved = true
-	}
-	if t.own.len() == 0 {
-		return nil
-	}
-	var b pgx.Batch
-	t.own.queue(&b)
-	t.own = appends{}
-	return t.g.send(&b)
-}
-
 // exec sends a statement that changes something beside the log.
 func (t *roomTx) exec(query string, args ...any) (pgconn.CommandTag, error) {
-	if err := t.open(); err != nil {
+	if err := t.savepoint(); err != nil {
 		return pgconn.CommandTag{}, err
 	}
 	return t.g.conn.Exec(t.g.ctx, query, args...)
 }
 
-func (t *roomTx) Room() delivery.Room { return t.locked.room }
+func (t *roomTx) savepoint() error {
+	if t.saved {
+		return nil
+	}
+	_, err := t.g.conn.Exec(t.g.ctx, "SAVEPOINT piece")
+	t.saved = err == nil
+	return err
+}
+
+// turn waits until the functions before this one have ended.
+func (t *roomTx) turn() error {
+	if t.broken == nil && !t.mine && !t.ask(question{}) {
+		t.broken = errAborted
+	}
+	return t.broken
+}
+
+func (t *roomTx) Room() delivery.Room {
+	_ = t.turn() // a transaction that has ended shows its last state
+	return t.locked.room
+}
 
 // seenKey names an entry for the dedupe table without naming its sender.
 func seenKey(device identity.DeviceID, hash [32]byte) []byte {
@@ -130,11 +131,25 @@ func seenKey(device identity.DeviceID, hash [32]byte) []byte {
 }
 
 func (t *roomTx) Duplicate(device identity.DeviceID, hash [32]byte) (delivery.Accepted, bool, error) {
-	if err := t.settle(); err != nil {
-		return delivery.Accepted{}, false, err
+	key := seenKey(device, hash)
+	ahead := t.broken == nil && !t.mine
+	if ahead && !t.ask(question{key: key}) {
+		t.broken = errAborted
+	}
+	if t.broken != nil {
+		return delivery.Accepted{}, false, t.broken
+	}
+	for _, memory := range []*appends{&t.own, &t.g.pending} {
+		if a, found := memory.find(t.locked.n, key); found {
+			return a, true, nil
+		}
+	}
+	if ahead {
+		a, found := t.g.seen[seenAt{t.locked.n, string(key)}]
+		return a, found, nil
 	}
 	a := delivery.Accepted{Duplicate: true}
-	err := row(t.g.conn.QueryRow(t.g.ctx, "SELECT seq, epoch, accepted_ms FROM seen WHERE room = $1 AND key = $2", t.locked.n, seenKey(device, hash)),
+	err := row(t.g.conn.QueryRow(t.g.ctx, "SELECT seq, epoch, accepted_ms FROM seen WHERE room = $1 AND key = $2", t.locked.n, key),
 		&a.Seq, &a.Epoch, &a.AcceptedMS)
 	if errors.Is(err, delivery.ErrNotFound) {
 		return delivery.Accepted{}, false, nil
@@ -143,7 +158,7 @@ func (t *roomTx) Duplicate(device identity.DeviceID, hash [32]byte) (delivery.Ac
 }
 
 func (t *roomTx) Member(device identity.DeviceID) (delivery.Membership, error) {
-	if err := t.settle(); err != nil {
+	if err := t.turn(); err != nil {
 		return delivery.Membership{}, err
 	}
 	rows, err := t.g.conn.Query(t.g.ctx, `SELECT $3::bytea, device, identity, leaf, from_seq, until_seq FROM memberships
@@ -162,7 +177,7 @@ func (t *roomTx) Member(device identity.DeviceID) (delivery.Membership, error) {
 }
 
 func (t *roomTx) Proposals() (list []delivery.HeldProposal, err error) {
-	if err := t.settle(); err != nil {
+	if err := t.turn(); err != nil || t.locked.held == 0 {
 		return nil, err
 	}
 	rows, err := t.g.conn.Query(t.g.ctx, "SELECT ref, seq, epoch, proposer, must, bytes FROM proposals WHERE room = $1 ORDER BY seq, n", t.locked.n)
@@ -173,8 +188,8 @@ func (t *roomTx) Proposals() (list []delivery.HeldProposal, err error) {
 }
 
 func (t *roomTx) Append(e delivery.NewEntry) (delivery.Accepted, error) {
-	if t.broken != nil {
-		return delivery.Accepted{}, t.broken
+	if err := t.turn(); err != nil {
+		return delivery.Accepted{}, err
 	}
 	for _, blob := range e.Blobs {
 		// The lock keeps it from being deleted before the reference is there.
@@ -214,8 +229,8 @@ func notNull(b []byte) []byte {
 }
 
 func (t *roomTx) Hold(p delivery.HeldProposal) error {
-	if t.broken != nil {
-		return t.broken
+	if err := t.turn(); err != nil {
+		return err
 	}
 	if p.Epoch != t.locked.room.Epoch {
 		return delivery.ErrChanged
@@ -228,23 +243,30 @@ func (t *roomTx) Hold(p delivery.HeldProposal) error {
 	if tag.RowsAffected() == 0 {
 		return delivery.ErrExists
 	}
+	t.locked.held++
+	t.touched = true
 	return nil
 }
 
 func (t *roomTx) Unhold(refs ...[]byte) error {
-	if t.broken != nil {
-		return t.broken
+	if err := t.turn(); err != nil {
+		return err
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	_, err := t.exec("DELETE FROM proposals WHERE room = $1 AND ref = ANY($2)", t.locked.n, refs)
-	return t.halfway(err)
+	tag, err := t.exec("DELETE FROM proposals WHERE room = $1 AND ref = ANY($2)", t.locked.n, refs)
+	if err != nil {
+		return t.halfway(err)
+	}
+	t.locked.held -= tag.RowsAffected()
+	t.touched = true
+	return nil
 }
 
 func (t *roomTx) SetStatus(status delivery.RoomStatus, successor *delivery.RoomID) error {
-	if t.broken != nil {
-		return t.broken
+	if err := t.turn(); err != nil {
+		return err
 	}
 	if successor != nil && status != delivery.RoomSucceeded {
 		return errors.New("postgres: only a succeeded room has a successor")

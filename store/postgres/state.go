@@ -11,13 +11,13 @@ import (
 
 // Advance moves the room to its next epoch, in one round trip.
 func (t *roomTx) Advance(a delivery.Advance) error {
-	if t.broken != nil {
-		return t.broken
+	if err := t.turn(); err != nil {
+		return err
 	}
 	if a.Epoch != t.locked.room.Epoch+1 {
 		return delivery.ErrChanged
 	}
-	if err := t.open(); err != nil {
+	if err := t.savepoint(); err != nil {
 		return t.halfway(err)
 	}
 	return t.halfway(t.advance(a))
@@ -58,7 +58,7 @@ func (t *roomTx) advance(a delivery.Advance) error {
 	if tags[0].RowsAffected() != int64(len(a.Removed)) || tags[1].RowsAffected() != int64(len(a.Updated)) {
 		return delivery.ErrNotFound
 	}
-	t.locked.room.Epoch = a.Epoch
+	t.locked.room.Epoch, t.locked.held = a.Epoch, 0
 	t.touched = true
 	return nil
 }

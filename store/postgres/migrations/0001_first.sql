@@ -19,6 +19,7 @@ CREATE TABLE rooms (
     successor   bytea,
     created_ms  bigint NOT NULL,
     changed_ms  bigint NOT NULL,
+    held        bigint NOT NULL DEFAULT 0, -- proposals: 0 saves most appends a look
     first_ms    bigint -- accepted_ms of the oldest kept entry; NULL = the log is empty
 ) WITH (fillfactor = 50); -- room beside each row for its next versions: each append makes one
 CREATE INDEX rooms_by_first ON rooms (first_ms) WHERE first_ms IS NOT NULL;
