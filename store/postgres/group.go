@@ -226,11 +226,6 @@ func (g *group) commit() error {
 	return err
 }
 
-func (g *group) send(b *pgx.Batch) error {
-	_, err := g.tags(b)
-	return err
-}
-
 // tags sends a batch in one round trip and says what each statement did.
 func (g *group) tags(b *pgx.Batch) ([]pgconn.CommandTag, error) {
 	results := g.conn.SendBatch(g.ctx, b)
