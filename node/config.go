@@ -25,6 +25,10 @@ type Config struct {
 	// first start and kept in Dir/metrics.token.
 	MetricsToken string
 
+	// Database is the URL of a PostgreSQL database, postgres://…; empty: a SQLite
+	// file in Dir. It may hold a password and is never shown.
+	Database string
+
 	Home           string // label, six hex digits; empty: made at the first start and kept
 	Domain         string // for mimi:// names; "localhost"
 	Name           string // shown to people; "Compax"
@@ -70,6 +74,9 @@ func (c *Config) check() error {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil && a.addr != "off" {
 			fault("%s: %q is not host:port", a.name, a.addr)
 		}
+	}
+	if c.Database != "" && !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
+		fault("database: not a postgres:// URL")
 	}
 	if c.MetricsToken != "" && len(c.MetricsToken) < minToken {
 		fault("metrics token: %d bytes, at least %d (openssl rand -hex 32 makes one)", len(c.MetricsToken), minToken)

@@ -24,6 +24,7 @@ import (
 type file struct {
 	Dir                  string                      `json:"dir" toml:"dir"`
 	Listen               string                      `json:"listen" toml:"listen"`
+	Database             string                      `json:"database" toml:"database"`
 	Home                 string                      `json:"home" toml:"home"`
 	Domain               string                      `json:"domain" toml:"domain"`
 	Name                 string                      `json:"name" toml:"name"`
@@ -62,6 +63,7 @@ const (
 	EnvConfig           = "CHAT_SERVER_CONFIG" // path of the file; ./server.json when unset
 	EnvMetricsToken     = "METRICS_TOKEN"
 	EnvHome             = "HOME_LABEL"
+	EnvDatabase         = "DATABASE_URL"
 	EnvArchiveRetention = "ARCHIVE_RETENTION_DAYS"
 )
 
@@ -98,6 +100,9 @@ func Load(getenv func(string) string) (Config, error) {
 	if c.MetricsToken, err = f.Metrics.token(getenv(EnvMetricsToken)); err != nil {
 		faults = append(faults, err)
 	}
+	if url := getenv(EnvDatabase); url != "" {
+		c.Database = url
+	}
 	if home := getenv(EnvHome); home != "" {
 		c.Home = home
 	}
@@ -118,7 +123,7 @@ func Load(getenv func(string) string) (Config, error) {
 
 func (f *file) config() Config {
 	c := Config{
-		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Home: f.Home, Domain: f.Domain, Name: f.Name,
+		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
 		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays,
 		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Rules: f.Rules,
 	}

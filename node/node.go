@@ -20,13 +20,14 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/server"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/store/postgres"
 	"github.com/askucher/compax-core/store/sqlite"
 )
 
 // Node is a service that is open and not yet serving.
 type Node struct {
 	config   Config
-	store    *sqlite.Store
+	store    delivery.Store
 	blobs    *disk.Store
 	bus      *local.Bus
 	service  *server.Server
@@ -57,7 +58,7 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
-	if n.store, err = sqlite.Open(ctx, filepath.Join(dir, "compax.db")); err != nil {
+	if n.store, err = openStore(ctx, c.Database, filepath.Join(dir, "compax.db")); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	if n.blobs, err = disk.Open(filepath.Join(dir, "blobs")); err != nil {
@@ -98,6 +99,22 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 		}
 	}
 	return n, nil
+}
+
+// openStore opens the database of a URL, or the embedded one at path.
+func openStore(ctx context.Context, url, path string) (delivery.Store, error) {
+	if url == "" {
+		s, err := sqlite.Open(ctx, path)
+		if err != nil {
+			return nil, err // not a *sqlite.Store that is nil
+		}
+		return s, nil
+	}
+	s, err := postgres.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }

@@ -105,14 +105,14 @@ func TestNodeServesAndStops(t *testing.T) {
 
 func TestConfigurationNamesEveryFault(t *testing.T) {
 	c := Config{
-		Listen: "nowhere", MetricsToken: "short", Home: "xyz", Domain: "a/b", RetentionDays: -1,
+		Listen: "nowhere", Database: "mysql://x", MetricsToken: "short", Home: "xyz", Domain: "a/b", RetentionDays: -1,
 		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"},
 	}
 	err := c.check()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"listen:", "metrics token:", "home:", "domain:", "retention_days:", `"no_rule"`, `"maybe"`, "trusted_proxies:"} {
+	for _, want := range []string{"listen:", "database:", "metrics token:", "home:", "domain:", "retention_days:", `"no_rule"`, `"maybe"`, "trusted_proxies:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
@@ -140,10 +140,10 @@ func TestLoad(t *testing.T) {
 		write("server.json", `{"listen": "127.0.0.1:1", "metrics": {"token_file": "`+tokenFile+`"}, "pow": {"off": true}, "buckets": {"enrol": {"burst": 1, "per_hour": 2}}, "rules": {"claim_member": "on"}}`),
 		write("x.toml", "listen = \"127.0.0.1:1\"\n[metrics]\ntoken_file = \""+tokenFile+"\"\n[pow]\noff = true\n[buckets.enrol]\nburst = 1\nper_hour = 2\n[rules]\nclaim_member = \"on\"\n"),
 	} {
-		c, err := load(map[string]string{EnvConfig: path, EnvArchiveRetention: "7", EnvHome: "a1b2c3"})
+		c, err := load(map[string]string{EnvConfig: path, EnvArchiveRetention: "7", EnvHome: "a1b2c3", EnvDatabase: "postgres://u:secret@h/d"})
 		check(t, err)
 		if c.Listen != "127.0.0.1:1" || c.MetricsToken != "0123456789abcdef0123" || !c.Work.Off || c.Buckets["enrol"].PerHour != 2 ||
-			c.Rules["claim_member"] != "on" || c.ArchiveRetentionDays != 7 || c.Home != "a1b2c3" || !strings.HasPrefix(c.Digest, "sha256:") {
+			c.Rules["claim_member"] != "on" || c.ArchiveRetentionDays != 7 || c.Home != "a1b2c3" || c.Database != "postgres://u:secret@h/d" || !strings.HasPrefix(c.Digest, "sha256:") {
 			t.Errorf("%s: %+v", path, c)
 		}
 	}
@@ -194,6 +194,15 @@ func TestClientAddressBehindProxies(t *testing.T) {
 		if got := address(r); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
+	}
+}
+
+func TestDatabaseThatIsNotThereIsNamedWithoutItsPassword(t *testing.T) {
+	c := testConfig(t.TempDir())
+	c.Database = "postgres://compax:hunter2@127.0.0.1:1/compax?connect_timeout=2"
+	_, err := New(t.Context(), c)
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -482,3 +482,37 @@ func FuzzDictionary(f *testing.F) {
 		}
 	})
 }
+
+func FuzzUpdates(f *testing.F) {
+	u := ParticipantsUpdate{Changed: []RoleChange{{0, RoleMember}}, Removed: []uint32{1}}
+	f.Add(uint16(ComponentParticipants), Participants(nil).Bytes(), u.Bytes())
+	f.Add(uint16(ComponentBasePolicy), BasePolicy{}.Bytes(), BasePolicy{MaxUsers: 3}.Bytes())
+	f.Add(uint16(ComponentRevocations), Revocations(nil).Bytes(), Revocations(nil).Bytes())
+	f.Fuzz(func(t *testing.T, id uint16, current, update []byte) {
+		data, err := ApplyUpdate(wire.ComponentID(id), current, [][]byte{update})
+		if err != nil {
+			if !errors.Is(err, ErrComponent) {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		// What was accepted is in the form that everybody reads.
+		switch wire.ComponentID(id) {
+		case ComponentParticipants:
+			l, err := ParseParticipants(data)
+			if err != nil || !bytes.Equal(l.Bytes(), data) {
+				t.Errorf("%v", err)
+			}
+		case ComponentBasePolicy:
+			p, err := ParseBasePolicy(data)
+			if err != nil || !bytes.Equal(p.Bytes(), data) {
+				t.Errorf("%v", err)
+			}
+		case ComponentRevocations:
+			l, err := ParseRevocations(data)
+			if err != nil || !bytes.Equal(l.Bytes(), data) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}

@@ -24,6 +24,7 @@ type metrics struct {
 	sent        prometheus.Counter
 	dropped     *prometheus.CounterVec
 	hintsLost   prometheus.Counter
+	missed      prometheus.Counter
 	enrolled    prometheus.Counter
 	logins      prometheus.Counter
 	revoked     prometheus.Counter
@@ -83,6 +84,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m.sent = counter("ws_events_sent_total", "Frames written to sockets.")
 	m.dropped = vector("ws_events_dropped_total", "Frames dropped from socket queues, by reason.", "reason")
 	m.hintsLost = counter("fanout_errors_total", "Rings that the bus did not take.")
+	m.missed = counter("fanout_missed_total", "Rooms that a socket had to be rung for by looking, because no hint came.")
 	m.enrolled = counter("devices_enrolled_total", "Enrolments, repeated ones included.")
 	m.logins = counter("sessions_opened_total", "Logins.")
 	m.revoked = counter("devices_revoked_total", "Devices revoked by their owners.")

@@ -9,6 +9,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // TestQueueOverflowBecomesGaps: the queue is bounded in frames and bytes; what
@@ -100,4 +102,64 @@ func TestSlowSocketLosesNothing(t *testing.T) {
 	if got := len(p[1].in(id).texts); got != n {
 		t.Errorf("%d of %d entries read", got, n)
 	}
+}
+
+// deaf is a bus that loses every hint.
+type deaf struct{ delivery.Bus }
+
+func (deaf) Publish(context.Context, []identity.DeviceID, delivery.Hint) error { return nil }
+
+// TestLostHintsAreFoundByLooking: hints may be lost; a socket reads what they
+// would have said.
+func TestLostHintsAreFoundByLooking(t *testing.T) {
+	w := newWorld(t)
+	w.bus = deaf{w.bus}
+	in := w.start()
+	p := in.people("ada", "bob")
+	id := group(t, p...)
+	ring := p[1].connect(t, delivery.Cursor{Room: id, After: 1})
+	p[0].say(id, "unheard")
+	in.sockets.mu.Lock()
+	var open []*socket
+	for k := range in.sockets.open {
+		open = append(open, k)
+	}
+	in.sockets.mu.Unlock()
+	if len(open) != 1 {
+		t.Fatalf("%d sockets", len(open))
+	}
+	open[0].look(t.Context())
+	if g, ok := ring.next().(*delivery.Gap); !ok || g.Room != id || g.From != 1 {
+		t.Errorf("%+v", g)
+	}
+	open[0].look(t.Context())
+	open[0].mu.Lock()
+	defer open[0].mu.Unlock()
+	if len(open[0].gaps) != 0 {
+		t.Errorf("rung twice: %v", open[0].gaps)
+	}
+}
+
+// FuzzEntry: whatever a device appends is decoded or refused, and the bytes of
+// what is decoded are accounted for.
+func FuzzEntry(f *testing.F) {
+	room := delivery.RoomID{1}
+	private := wire.MLSMessage{WireFormat: wire.WireFormatPrivateMessage, PrivateMessage: &wire.PrivateMessage{GroupID: room[:], ContentType: wire.ContentTypeApplication, Ciphertext: []byte("x")}}
+	f.Add(wire.Marshal(&private), []byte{}, []byte{})
+	public := wire.MLSMessage{WireFormat: wire.WireFormatPublicMessage, PublicMessage: &wire.PublicMessage{Content: wire.FramedContent{
+		GroupID: room[:], Sender: wire.Sender{SenderType: wire.SenderTypeMember}, ContentType: wire.ContentTypeCommit, Commit: &wire.Commit{},
+	}}}
+	f.Add(wire.Marshal(&public), []byte{0, 1, 0, 4}, []byte{0, 1, 0, 3})
+	f.Fuzz(func(t *testing.T, entry, info, welcome []byte) {
+		in, err := parseEntry(room, delivery.AppendRequest{Entry: entry, GroupInfo: info, Welcome: welcome})
+		if err != nil {
+			if delivery.CodeOf(err) != delivery.CodeBadRequest {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		if in.kind == delivery.KindCommit && in.info == nil || in.kind != delivery.KindCommit && (in.info != nil || in.welcome != nil) {
+			t.Errorf("%+v", in)
+		}
+	})
 }

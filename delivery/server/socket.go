@@ -21,8 +21,9 @@ const (
 	helloTime  = 10 * time.Second
 	pingTime   = 30 * time.Second
 	writeTime  = 20 * time.Second
-	maxQueue   = 128     // frames
-	maxQueued  = 1 << 20 // bytes of entries in them
+	lookTime   = 2 * time.Minute // how long a lost hint may delay an entry
+	maxQueue   = 128             // frames
+	maxQueued  = 1 << 20         // bytes of entries in them
 	maxCarried = delivery.MaxText + 4<<10
 	maxHello   = 256 << 10
 	maxUp      = delivery.MaxEphemeral + 256
@@ -34,7 +35,8 @@ type socket struct {
 	device delivery.ConnectedDevice
 	token  string
 
-	wake chan struct{} // the writer has something to do
+	wake   chan struct{}  // the writer has something to do
+	asking sync.WaitGroup // pings under way
 
 	mu    sync.Mutex // guards the fields below; never held while writing
 	queue []queued
@@ -43,7 +45,8 @@ type socket struct {
 	mail  bool
 	end   *delivery.End // the last frame, then close
 	drain *delivery.Drain
-	pongs int // pings that are not answered
+	pongs int                        // pings that are not answered
+	rung  map[delivery.RoomID]uint64 // seq up to which each room was rung for
 }
 
 // queued is an entry or an ephemeral frame that waits for the writer.
@@ -152,6 +155,7 @@ func (k *socket) serve(ctx context.Context, cancel context.CancelFunc, hello *de
 	k.readLoop(ctx)
 	cancel()
 	writer.Wait()
+	k.asking.Wait()
 }
 
 // catchUp rings for the rooms whose log is past the device's cursor.
@@ -173,8 +177,58 @@ func (k *socket) catchUp(ctx context.Context, cursors []delivery.Cursor) {
 			continue
 		}
 		room, err := k.s.store.Room(ctx, c.Room)
-		if err == nil && room.NextSeq-1 > c.After {
+		if err != nil {
+			continue // the next look finds it
+		}
+		if head := room.NextSeq - 1; head > c.After {
 			k.gap(c.Room, c.After)
+			k.ringing(c.Room, head)
+		} else {
+			k.ringing(c.Room, c.After)
+		}
+	}
+}
+
+// ringing notes that the device was told of a room up to a seq.
+func (k *socket) ringing(room delivery.RoomID, seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.note(room, seq)
+}
+
+// note is ringing with k.mu held.
+func (k *socket) note(room delivery.RoomID, seq uint64) {
+	if k.rung == nil {
+		k.rung = map[delivery.RoomID]uint64{}
+	}
+	k.rung[room] = max(k.rung[room], seq)
+}
+
+// look reads what hints may have failed to say: rooms whose log is past what the
+// device was rung for. A room that is seen for the first time begins here.
+func (k *socket) look(ctx context.Context) {
+	mine, err := k.s.store.RoomsOf(ctx, k.device.Device)
+	if err != nil {
+		k.s.failed("reading a device's rooms", err)
+		return
+	}
+	for _, m := range mine {
+		room, err := k.s.store.Room(ctx, m.Room)
+		if err != nil {
+			continue
+		}
+		k.mu.Lock()
+		told, known := k.rung[m.Room]
+		head := room.NextSeq - 1
+		k.note(m.Room, head)
+		missed := known && head > told
+		if missed {
+			k.behind(m.Room, told)
+		}
+		k.mu.Unlock()
+		if missed {
+			k.s.metrics.missed.Inc()
+			k.rouse()
 		}
 	}
 }
@@ -202,6 +256,7 @@ func (k *socket) hint(h delivery.Hint) {
 	switch h.Kind {
 	case delivery.HintEntry:
 		if h.Entry == nil || len(h.Entry.Bytes) > maxQueued {
+			k.ringing(h.Room, h.Seq)
 			k.gap(h.Room, h.Seq-1)
 			return
 		}
@@ -232,6 +287,9 @@ func (k *socket) push(q queued) {
 	k.mu.Lock()
 	defer k.rouse()
 	defer k.mu.Unlock()
+	if q.entry != nil {
+		k.note(q.room, q.entry.Seq)
+	}
 	if _, behind := k.gaps[q.room]; behind && q.entry != nil {
 		k.s.metrics.dropped.WithLabelValues("gap").Inc()
 		return // the log is read after the gap anyway
@@ -312,6 +370,8 @@ func (k *socket) rouse() {
 func (k *socket) writeLoop(ctx context.Context) {
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
 	var buffer []byte
 	for {
 		select {
@@ -321,6 +381,8 @@ func (k *socket) writeLoop(ctx context.Context) {
 			if !k.ping(ctx) {
 				return
 			}
+		case <-look.C:
+			k.s.later(ctx, k.look)
 		case <-k.wake:
 			ok := false
 			if buffer, ok = k.flush(ctx, buffer); !ok {
@@ -404,7 +466,7 @@ func (k *socket) ping(ctx context.Context) bool {
 		k.s.metrics.dropped.WithLabelValues("dead").Inc()
 		return false
 	}
-	go func() {
+	k.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, 2*pingTime)
 		defer cancel()
 		if k.conn.Ping(ctx) == nil {
@@ -413,7 +475,7 @@ func (k *socket) ping(ctx context.Context) bool {
 			k.mu.Unlock()
 		}
 		k.checkSession(ctx)
-	}()
+	})
 	return true
 }
 
