@@ -212,7 +212,16 @@ func (e *Engine) storeDevice(ctx context.Context, cred identity.Credential, devi
 	if node != nil {
 		secrets[settingNode] = node
 	}
-	err := e.Store.Update(ctx, func(tx Tx) error {
+	if err := e.storeSecrets(ctx, secrets, map[string][]byte{settingCredential: cred.Bytes()}); err != nil {
+		return err
+	}
+	return e.begin(cred.Bytes(), seed)
+}
+
+// storeSecrets seals secrets into the store and puts open values beside them, with
+// the account and the machine it lives on.
+func (e *Engine) storeSecrets(ctx context.Context, secrets, open map[string][]byte) error {
+	return e.Store.Update(ctx, func(tx Tx) error {
 		for name, secret := range secrets {
 			sealed, err := seal(e.Random, e.SealKey, name, secret)
 			if err != nil {
@@ -222,18 +231,16 @@ func (e *Engine) storeDevice(ctx context.Context, cred identity.Credential, devi
 				return err
 			}
 		}
-		if err := tx.Put(TableSetting, settingCredential, cred.Bytes()); err != nil {
-			return err
+		for name, value := range open {
+			if err := tx.Put(TableSetting, name, value); err != nil {
+				return err
+			}
 		}
 		if err := tx.Put(TableSetting, settingHost, []byte(e.Host)); err != nil {
 			return err
 		}
 		return e.saveAccount(tx)
 	})
-	if err != nil {
-		return err
-	}
-	return e.begin(cred.Bytes(), seed)
 }
 
 // secret opens one of the profile's sealed secrets; nil when it has none. The
@@ -301,7 +308,12 @@ func (e *Engine) publishProfile(ctx context.Context, node phrase.Account) error 
 	if err := e.client.PutProfile(ctx, rec.Bytes()); err != nil {
 		return err
 	}
-	return e.Store.Update(ctx, e.saveAccount)
+	return e.Store.Update(ctx, func(tx Tx) error {
+		if err := tx.Put(TableSetting, settingProfile, rec.Bytes()); err != nil {
+			return err
+		}
+		return e.saveAccount(tx)
+	})
 }
 
 // SetProfile changes name, about and username. A device without the account's key

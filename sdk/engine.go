@@ -107,6 +107,7 @@ const (
 	settingSnapshot   = "snapshot.version"
 	settingDirty      = "snapshot.dirty"
 	settingRevoked    = "revoked"
+	settingProfile    = "profile.record"
 )
 
 func newEngine(c Config) *Engine {
@@ -171,6 +172,12 @@ func (e *Engine) begin(cred, seed []byte) error {
 	if e.cred, err = u.Verify(); err != nil {
 		return fmt.Errorf("sdk: the stored credential: %w", err)
 	}
+	return e.beginKeys(seed)
+}
+
+// beginKeys sets up signing and the client, which need no credential.
+func (e *Engine) beginKeys(seed []byte) error {
+	var err error
 	if e.device, err = phrase.KeyFromSeed(seed); err != nil {
 		return fmt.Errorf("sdk: the device's key: %w", err)
 	}

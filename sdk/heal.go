@@ -15,9 +15,43 @@ func (e *Engine) ensure(ctx context.Context) error {
 		if err := e.client.Enrol(ctx, e.cred.Bytes()); err != nil {
 			return e.fail(ctx, err)
 		}
-		err = e.client.Ensure(ctx)
+		if err := e.client.Ensure(ctx); err != nil {
+			return e.fail(ctx, err)
+		}
+		return e.bringBack(ctx)
 	}
 	return e.fail(ctx, err)
+}
+
+// bringBack gives a restored service what it lost of this account: revocations,
+// key packages and the public profile.
+func (e *Engine) bringBack(ctx context.Context) error {
+	var revocations [][]byte
+	var profile []byte
+	err := e.Store.View(ctx, func(tx Tx) error {
+		var err error
+		if profile, err = tx.Get(TableSetting, settingProfile); err != nil {
+			return err
+		}
+		return tx.Scan(TableRevoked, e.account.Identity.String()+"/", "", func(_ string, raw []byte) (bool, error) {
+			revocations = append(revocations, raw)
+			return true, nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, rev := range revocations {
+		if err := e.client.Revoke(ctx, rev); err != nil {
+			return e.fail(ctx, err)
+		}
+	}
+	if profile != nil {
+		if err := e.client.PutProfile(ctx, profile); err != nil && delivery.CodeOf(err) != delivery.CodeConflict {
+			return e.fail(ctx, err)
+		}
+	}
+	return e.publishKeys(ctx, moreKeys)
 }
 
 // heal offers what this device kept of a room to a service that was restored, and
@@ -71,24 +105,9 @@ func (e *Engine) offer(ctx context.Context, r *room) (healed bool, err error) {
 // restored is called when a room's log tells of a restore: what the service lost
 // beside the log is given to it again, then what it lost of the log.
 func (e *Engine) restored(ctx context.Context, r *room) error {
-	var revocations [][]byte
-	err := e.Store.View(ctx, func(tx Tx) error {
-		return tx.Scan(TableRevoked, e.account.Identity.String()+"/", "", func(_ string, raw []byte) (bool, error) {
-			revocations = append(revocations, raw)
-			return true, nil
-		})
-	})
-	if err != nil {
+	if err := e.bringBack(ctx); err != nil {
 		return err
 	}
-	for _, rev := range revocations {
-		if err := e.client.Revoke(ctx, rev); err != nil {
-			return e.fail(ctx, err)
-		}
-	}
-	if err := e.publishKeys(ctx, moreKeys); err != nil {
-		return err
-	}
-	_, err = e.offer(ctx, r)
+	_, err := e.offer(ctx, r)
 	return err
 }

@@ -137,7 +137,7 @@ type Line struct {
 	Content  []byte             `json:"content,omitempty"` // the encoded message, when there is one
 	File     *FileView          `json:"file,omitempty"`
 	Cause    string             `json:"cause,omitempty"`
-	GapFrom  uint64             `json:"gap_from,omitempty"` // first missing seq, with LineGap; Seq is the last
+	GapFrom  uint64             `json:"gap_from,omitempty"` // of a LineGap: the first missing seq
 	Mine     bool               `json:"mine,omitempty"`     // said by this very device
 	Edited   bool               `json:"edited,omitempty"`
 	Deleted  bool               `json:"deleted,omitempty"`

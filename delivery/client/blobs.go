@@ -62,6 +62,14 @@ func (c *Client) ArchiveSegment(ctx context.Context, name string) ([]byte, error
 	return c.binary(ctx, call{route: delivery.RouteArchiveGet, path: []string{name}}, delivery.MaxEntry)
 }
 
+// WrappedKeys reads the account keys that are wrapped to this device, by
+// generation.
+func (c *Client) WrappedKeys(ctx context.Context) ([]delivery.WrappedKeyView, error) {
+	var out delivery.WrappedKeysResponse
+	err := c.json(ctx, call{route: delivery.RouteWrapped}, nil, &out)
+	return out.Keys, err
+}
+
 // PutWrappedKey keeps an account key wrapped to one of the identity's devices.
 func (c *Client) PutWrappedKey(ctx context.Context, k delivery.WrappedKey) error {
 	q := call{route: delivery.RouteWrap, path: []string{k.Device.String(), strconv.FormatUint(k.Generation, 10)}, body: k.Wrapped, media: delivery.BinaryType}

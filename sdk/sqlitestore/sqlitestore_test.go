@@ -1,0 +1,85 @@
+package sqlitestore_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/sdk/sdktest"
+	"github.com/askucher/compax-core/sdk/sqlitestore"
+)
+
+func TestContract(t *testing.T) {
+	sdktest.Run(t, func(t *testing.T) sdktest.Open {
+		path := filepath.Join(t.TempDir(), "profile é?#.db")
+		return func(t testing.TB) sdk.Store {
+			s, err := sqlitestore.Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	})
+}
+
+func TestOneWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "profile.db")
+	s, err := sqlitestore.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(t.Context(), path); !errors.Is(err, sqlitestore.ErrLocked) {
+		t.Fatalf("a second one opens with %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = sqlitestore.Open(t.Context(), path); err != nil {
+		t.Fatalf("after the first has closed: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyItsUserReadsIt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "profile.db")
+	s, err := sqlitestore.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Update(t.Context(), func(tx sdk.Tx) error { return tx.Put(sdk.TableSetting, "a", []byte("b")) }); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 2 {
+		t.Fatalf("only %d files", len(files))
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %o", f.Name(), info.Mode().Perm())
+		}
+	}
+}
+
+func TestDamageIsSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "profile.db")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(t.Context(), path); err == nil {
+		t.Fatal("a text file opens as a store")
+	}
+}
