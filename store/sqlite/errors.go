@@ -38,6 +38,11 @@ func translate(err error) error {
 		return err
 	}
 	switch e.Code() & 0xff {
+	case lib.SQLITE_IOERR:
+		// Growing the index of the WAL fails on a full disk before a write does.
+		if e.Code() == lib.SQLITE_IOERR_SHMSIZE {
+			return fmt.Errorf("%w: %w", delivery.ErrFull, err)
+		}
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
