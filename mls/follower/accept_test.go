@@ -62,6 +62,12 @@ func TestEveryProposalType(t *testing.T) {
 	if _, err := w.g.StageCommit(w.commit(member(0), nil, bad{}), w.options); !errors.Is(err, ErrClosed) {
 		t.Errorf("a commit after ReInit: %v", err)
 	}
+	if _, err := w.g.HoldProposal(w.propose(1, remove(2)), w.options); !errors.Is(err, ErrClosed) {
+		t.Errorf("a proposal after ReInit: %v", err)
+	}
+	if _, err := w.g.Draft(member(0), nil, w.options); !errors.Is(err, ErrClosed) {
+		t.Errorf("a draft after ReInit: %v", err)
+	}
 	again, err := Unmarshal(w.g.Marshal())
 	w.must(err)
 	if !again.Closed() {
@@ -176,6 +182,7 @@ func TestJoin(t *testing.T) {
 	for name, spoil := range map[string]func(*wire.GroupInfo){
 		"another suite":     func(i *wire.GroupInfo) { i.GroupContext.CipherSuite = 3 },
 		"another tree hash": func(i *wire.GroupInfo) { i.GroupContext.TreeHash = w.bytes(32) },
+		"a short tag":       func(i *wire.GroupInfo) { i.ConfirmationTag = i.ConfirmationTag[1:] },
 		"a blank signer":    func(i *wire.GroupInfo) { i.Signer = 2 },
 		"a signer too far":  func(i *wire.GroupInfo) { i.Signer = 1 << 31 },
 		"another group id":  func(i *wire.GroupInfo) { i.GroupContext.GroupID = []byte("other") },
@@ -193,6 +200,59 @@ func TestJoin(t *testing.T) {
 		w.must(err)
 		if _, err := Join(w.cs, info, u, w.options); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRefuseBeginnings: what no group begins with, and whom no draft is for.
+func TestRefuseBeginnings(t *testing.T) {
+	w := grown(t, 3)
+	create := func(x wire.Extensions, spoil func(*wire.LeafNode)) error {
+		signer := w.signer()
+		leaf := w.leaf("creator", wire.LeafNodeSourceKeyPackage, signer)
+		spoil(leaf)
+		w.signLeaf(leaf, 0, signer)
+		_, err := Create(w.cs, []byte("group"), x, leaf, w.tag(), w.options)
+		return err
+	}
+	nothing := func(*wire.LeafNode) {}
+	w.must(create(w.extensions(), nothing))
+	mallory := wire.ExternalSenders{{SignatureKey: w.outside.Public(), Credential: wire.BasicCredential([]byte("mallory"))}}
+	refused := withExtension(w.extensions(), wire.NewExtension(wire.ExtensionTypeExternalSenders, &mallory))
+	for name, err := range map[string]error{
+		"an extension twice":            create(append(w.extensions(), w.extensions()[0]), nothing),
+		"an extension it lacks":         create(append(w.extensions(), wire.Extension{ExtensionType: 0xf0f0}), nothing),
+		"a leaf of another source":      create(w.extensions(), func(l *wire.LeafNode) { l.LeafNodeSource = wire.LeafNodeSourceCommit }),
+		"a refused external sender":     create(refused, nothing),
+		"capabilities that it requires": create(w.extensions(), func(l *wire.LeafNode) { l.Capabilities.Proposals = nil }),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("Create with %s: %v", name, err)
+		}
+	}
+
+	join := func(info *wire.GroupInfo) error {
+		u, err := tree.ParseBytes(w.cs, w.g.Tree().Marshal())
+		w.must(err)
+		_, err = Join(w.cs, info, u, w.options)
+		return err
+	}
+	info := w.groupInfo(w.g, 1)
+	w.must(join(info))
+	info.Signature[0] ^= 1
+	if err := join(info); !errors.Is(err, ErrSignature) {
+		t.Errorf("Join with a flipped signature: %v", err)
+	}
+	info = w.groupInfo(w.g, 1)
+	info.GroupContext.Extensions = withExtension(info.GroupContext.Extensions, refused[1])
+	w.signInfo(info, w.signers[1])
+	if err := join(info); !errors.Is(err, ErrExtensions) {
+		t.Errorf("Join with a refused external sender: %v", err)
+	}
+
+	for _, s := range []wire.Sender{member(3), member(1 << 31), {SenderType: wire.SenderTypeExternal}, {SenderType: wire.SenderTypeNewMemberProposal}, {}} {
+		if _, err := w.g.Draft(s, nil, w.options); !errors.Is(err, ErrSender) {
+			t.Errorf("a draft for %+v: %v", s, err)
 		}
 	}
 }

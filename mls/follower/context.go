@@ -52,9 +52,9 @@ func (g *Group) checkReplacement(x wire.Extensions, o *Options) (terms, error) {
 		return t, err
 	}
 	if r := g.terms.required; r != nil && slices.Contains(r.ProposalTypes, wire.ProposalTypeAppDataUpdate) {
-		before, had := g.context.Extensions.Find(wire.ExtensionTypeAppDataDictionary)
-		after, has := x.Find(wire.ExtensionTypeAppDataDictionary)
-		if had != has || !bytes.Equal(before, after) {
+		before, _ := g.context.Extensions.Find(wire.ExtensionTypeAppDataDictionary)
+		after, _ := x.Find(wire.ExtensionTypeAppDataDictionary) // absent is nil, and no dictionary is empty
+		if !bytes.Equal(before, after) {
 			return t, invalid(ErrExtensions, "app_data_dictionary is changed by AppDataUpdate only")
 		}
 	}

@@ -132,6 +132,7 @@ func checkKeyPackages(cs *suite.Suite, list []*wire.KeyPackage, o *Options) erro
 
 // at says which of several key packages an error is about.
 func at(i, of int, err error) error {
+	// mutants: equivalent: only the wording differs
 	if of == 1 {
 		return err
 	}

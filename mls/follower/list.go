@@ -57,6 +57,7 @@ func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) er
 		if err := g.checkProposal(p, o); err != nil {
 			return err
 		}
+		// mutants: equivalent: one by value is the committer's own, refused below
 		if t == wire.ProposalTypeSelfRemove && p.Ref == nil {
 			return invalid(ErrProposalList, "SelfRemove is committed by reference only")
 		}

@@ -111,6 +111,7 @@ func (g *Group) checkProposal(p *Proposal, o *Options) error {
 
 // checkUpdate checks an Update's leaf in place of its sender's (§12.1.2, §7.3).
 func (g *Group) checkUpdate(p *Proposal, o *Options) error {
+	// mutants: equivalent: of other senders only external commits get here, and have no Update
 	if p.Sender.SenderType != wire.SenderTypeMember {
 		return invalid(ErrProposal, "Update by somebody who is not a member")
 	}

@@ -258,6 +258,17 @@ func TestRefuseProposals(t *testing.T) {
 		{"GroupContextExtensions that change the dictionary", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
 			return w.propose(1, gce(w.g.Context().Extensions[:2]))
 		}},
+		{"GroupContextExtensions that change an entry of the dictionary", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
+			d := w.g.Dictionary().With(testComponent, []byte("other"))
+			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d))))
+		}},
+		{"a type that some member lacks", rules(ErrUnsupported), func(w *world) *wire.AuthenticatedContent {
+			c := w.client("old")
+			c.kp.LeafNode.Capabilities.Proposals = []wire.ProposalType{wire.ProposalTypeAppDataUpdate, wire.ProposalTypeSelfRemove}
+			w.seal(c)
+			w.enter(0, c)
+			return w.propose(1, &wire.Proposal{ProposalType: wire.ProposalTypeAppEphemeral, AppEphemeral: &wire.AppEphemeral{}})
+		}},
 		{"GroupContextExtensions with a refused external sender", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
 			senders := wire.ExternalSenders{{SignatureKey: w.signer().Public(), Credential: wire.BasicCredential([]byte("mallory"))}}
 			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeExternalSenders, &senders))))
@@ -374,6 +385,10 @@ func TestRefuseLists(t *testing.T) {
 		}},
 		{"one reference twice", rules(ErrProposalList), func(w *world) *wire.AuthenticatedContent {
 			ref := w.hold(w.propose(2, w.client("new").add()))
+			return w.commit(member(0), []wire.ProposalOrRef{ref, ref}, bad{})
+		}},
+		{"one reference twice, of a proposal that may be repeated", rules(ErrProposalList), func(w *world) *wire.AuthenticatedContent {
+			ref := w.hold(w.propose(2, appUpdate(testComponent, "x")))
 			return w.commit(member(0), []wire.ProposalOrRef{ref, ref}, bad{})
 		}},
 		{"a reference to nothing", rules(ErrUnknownProposal), func(w *world) *wire.AuthenticatedContent {

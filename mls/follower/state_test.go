@@ -61,6 +61,21 @@ func TestStoredState(t *testing.T) {
 		refused(fmt.Sprintf("change: cut at %d", i), err)
 	}
 
+	// Two commits that lead to the same tree: a change on one does not follow on
+	// the other.
+	fork := func() *Staged {
+		s, err := first.StageCommit(commitIn(w, first), w.options)
+		w.must(err)
+		return s
+	}
+	a, b := fork().Apply(), fork().Apply()
+	s, err := a.StageCommit(commitIn(w, a), w.options)
+	w.must(err)
+	_, err = a.ApplyDelta(s.Delta())
+	w.must(err)
+	_, err = b.ApplyDelta(s.Delta())
+	refused("a change of a fork", err)
+
 	// Damage that has a right checksum is found by what the state means.
 	resealed := func(b []byte, spoil func([]byte)) []byte {
 		b = bytes.Clone(b[:len(b)-sha256.Size])
@@ -77,10 +92,20 @@ func TestStoredState(t *testing.T) {
 	refused("an unknown suite", err)
 	_, err = first.ApplyDelta(resealed(deltas[0], func(b []byte) { b[0] = 9 }))
 	refused("a change of the future", err)
+	_, err = first.ApplyDelta(resealed(deltas[0], func(b []byte) { b[2+17+7] += 5 }))
+	refused("a change that skips epochs", err)
 	_, err = first.ApplyDelta(resealed(deltas[0], func(b []byte) { b[1] = 200 }))
 	refused("a change with an unknown flag", err)
 	_, err = first.ApplyDelta(resealed(deltas[0], func(b []byte) { b[len(b)-3] ^= 1 }))
 	refused("a change to another tree", err)
+}
+
+// commitIn is a commit of member 1 in a group that is not the world's current one.
+func commitIn(w *world, g *Group) *wire.AuthenticatedContent {
+	here := w.g
+	defer func() { w.g = here }()
+	w.g = g
+	return w.commit(member(1), values(w.psk()), bad{noPath: true})
 }
 
 // TestDeltaBomb: a stored change cannot make a tree wider than its leaves allow.

@@ -79,6 +79,7 @@ func appendChange(b []byte, old, now *node, at NodeIndex) []byte {
 // added returns the unmerged leaves that now has more than old, when that is all
 // in which they differ.
 func added(old, now *wire.ParentNode) ([]uint32, bool) {
+	// mutants: equivalent: a parent hash changes only together with the key
 	if old == nil || string(old.EncryptionKey) != string(now.EncryptionKey) || string(old.ParentHash) != string(now.ParentHash) {
 		return nil, false
 	}
@@ -168,7 +169,7 @@ func (e *Editor) resize(top, leaves int) error {
 // change sets the content of one node.
 func (e *Editor) change(c *stored) error {
 	at, level := c.at, c.at.Level()
-	if level > e.top || uint64(at) >= 2<<e.top-1 {
+	if uint64(at) >= 2<<e.top-1 { // so no level is above the root's either
 		return fmt.Errorf("mls/tree: %w: node %d of a tree of %d leaves", ErrDelta, at, e.Width())
 	}
 	if isLeaf := c.kind == changeLeaf; c.kind != changeBlank && isLeaf != at.IsLeaf() {

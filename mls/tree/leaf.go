@@ -137,8 +137,8 @@ func CheckExtensions(x wire.Extensions, c *wire.Capabilities) error {
 func checkLifetime(l wire.Lifetime, now time.Time, longest time.Duration) error {
 	at := now.Unix()
 	switch {
-	case at < 0 || l.NotAfter < l.NotBefore:
-		return fmt.Errorf("%w: not_after %d is before not_before %d", ErrLifetime, l.NotAfter, l.NotBefore)
+	case at < 0:
+		return fmt.Errorf("%w: it is before 1970", ErrLifetime)
 	case uint64(at) < l.NotBefore:
 		return fmt.Errorf("%w: it begins at %d and it is %d", ErrLifetime, l.NotBefore, at)
 	case uint64(at) > l.NotAfter:

@@ -74,6 +74,7 @@ func settledWith(unmerged []uint32, child *node, at NodeIndex) []byte {
 			return candidate(uint32(at.Leaf()), h)
 		case n.parent != nil:
 			hash = n.parent.ParentHash
+			// mutants: equivalent: the count is looked at again; this ends the search
 			if count++; count > 1 {
 				return false
 			}

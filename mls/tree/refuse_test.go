@@ -325,3 +325,49 @@ func TestKeysOfOneMark(t *testing.T) {
 		}
 	}
 }
+
+// TestDeltaRefuses: stored changes that do not fit the tree.
+func TestDeltaRefuses(t *testing.T) {
+	h := sample(t)
+	leaf := wire.Marshal(h.tree.Leaf(0))
+	parent := wire.Marshal(h.tree.Parent(h.tree.Root()))
+	blank := h.tree.Edit()
+	h.must(blank.Remove(0))
+	after := blank.Freeze()
+	for name, c := range map[string]struct {
+		at      NodeIndex
+		kind    uint8
+		content []byte
+	}{
+		"a node beyond the tree":       {NodeIndex(2*h.tree.Width() - 1), changeBlank, nil},
+		"a node far beyond it":         {1<<32 - 1, changeBlank, nil},
+		"a leaf for a parent":          {1, changeLeaf, leaf},
+		"a parent for a leaf":          {2, changeParent, parent},
+		"unmerged leaves of a leaf":    {2, changeUnmerged, []byte{0}},
+		"unmerged leaves of a blank":   {1, changeUnmerged, []byte{0}},
+		"an unknown kind":              {1, 9, nil},
+		"a leaf that ends too early":   {2, changeLeaf, leaf[:9]},
+		"a parent that ends too early": {1, changeParent, parent[:9]},
+	} {
+		b := wire.AppendUint8(nil, uint8(after.top))
+		body := append(wire.AppendUint8(wire.AppendUint32(nil, uint32(c.at)), c.kind), c.content...)
+		if _, err := after.ApplyDelta(wire.NewReader(wire.AppendOpaque(b, body))); !errors.Is(err, ErrDelta) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFull: a tree of the largest width does not grow.
+func TestFull(t *testing.T) {
+	e := &Editor{top: 24, root: &node{members: MaxLeaves}}
+	if _, err := e.Vacancy(); !errors.Is(err, ErrFull) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLifetimeBefore1970: a clock that is that wrong refuses instead of wrapping.
+func TestLifetimeBefore1970(t *testing.T) {
+	if err := checkLifetime(wire.Lifetime{NotAfter: 1<<64 - 1}, time.Unix(-1, 0), 0); !errors.Is(err, ErrLifetime) {
+		t.Errorf("%v", err)
+	}
+}

@@ -11,38 +11,31 @@ import (
 type NewKeys struct {
 	encryption, signature map[string]bool
 	marks                 markFilter
-	twice                 error
 }
 
 // AddLeaf notes the keys of a leaf that is in the changed tree.
 func (k *NewKeys) AddLeaf(leaf *wire.LeafNode) {
 	k.AddEncryption(leaf.EncryptionKey)
-	k.add(&k.signature, leaf.SignatureKey, "signature_key")
+	k.add(&k.signature, leaf.SignatureKey)
 }
 
 // AddEncryption notes the encryption key of a parent that is in the changed tree.
 func (k *NewKeys) AddEncryption(key wire.HPKEPublicKey) {
-	k.add(&k.encryption, key, "encryption_key")
+	k.add(&k.encryption, key)
 }
 
-func (k *NewKeys) add(set *map[string]bool, key []byte, name string) {
+func (k *NewKeys) add(set *map[string]bool, key []byte) {
 	if *set == nil {
 		*set = map[string]bool{}
-	}
-	if _, twice := (*set)[string(key)]; twice && k.twice == nil {
-		k.twice = fmt.Errorf("mls/tree: %w: two new %ss are the same", ErrDuplicateKey, name)
 	}
 	(*set)[string(key)] = false
 	k.marks.add(key)
 }
 
-// CheckUnique checks that none of the new keys, which are in the tree once each,
-// is there a second time (Sections 7.3, 12.4.2). The keys that were there before
-// are unique already.
+// CheckUnique checks that each of the new keys stands in the tree only once
+// (Sections 7.3, 12.4.2). The keys that were there before are unique already. It
+// uses k up.
 func (t *Tree) CheckUnique(k *NewKeys) (err error) {
-	if k.twice != nil {
-		return k.twice
-	}
 	if len(k.encryption) == 0 && len(k.signature) == 0 {
 		return nil
 	}
