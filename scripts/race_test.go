@@ -1,4 +1,4 @@
-//go:build race && scripts
+//go:build race
 
 package scripts
 
