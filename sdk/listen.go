@@ -124,6 +124,13 @@ func (e *Engine) hearRoom(ctx context.Context, l Listening, rec Room, after uint
 				return after, err
 			}
 			after = line.Seq
+			// Line by line, so that a listener that is killed hears again at most the
+			// line it was given last; a long absence is worth one write for a page.
+			if len(lines) <= 64 && line.Seq < next {
+				if err := e.moveOn(ctx, rec.ID, after); err != nil {
+					return after, err
+				}
+			}
 		}
 		after = next
 		if err := e.moveOn(ctx, rec.ID, after); err != nil {

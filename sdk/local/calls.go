@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/askucher/compax-core/delivery"
 )
 
 // call is one method of [Profile] as the socket carries it.
@@ -178,6 +179,7 @@ func (h *Handle) Get(ctx context.Context, r GetRequest, f func(Progress) error) 
 
 // Listen implements [Profile].
 func (h *Handle) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
+	f = notTwice(f)
 	if r.Since == nil {
 		return do(ctx, h, callListen, r, f)
 	}
@@ -190,6 +192,35 @@ func (h *Handle) Listen(ctx context.Context, r ListenRequest, f func(Row) error)
 		}
 		return err
 	})
+}
+
+// notTwice passes over rows that were given before: the owner of the store may have
+// ended between giving a row and moving the cursor past it, and is asked again.
+func notTwice(f func(Row) error) func(Row) error {
+	type place struct {
+		seq  uint64
+		rows map[string]bool // given of seq
+	}
+	given := map[delivery.RoomID]*place{}
+	return func(row Row) error {
+		p := given[row.Chat]
+		if p == nil {
+			p = &place{}
+			given[row.Chat] = p
+		}
+		name := row.Kind + " " + row.ID + " " + row.From.String()
+		if row.Seq < p.seq || row.Seq == p.seq && p.rows[name] {
+			return nil
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+		if row.Seq > p.seq {
+			p.seq, p.rows = row.Seq, map[string]bool{}
+		}
+		p.rows[name] = true
+		return nil
+	}
 }
 
 // History implements [Profile].
