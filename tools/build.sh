@@ -11,7 +11,7 @@ started=$SECONDS
 tty=0; [ -t 2 ] && tty=1
 # go build -v prints one line per package it compiles, "go: downloading" per
 # module it fetches; anything else is an error and passes through.
-go build -v -trimpath -o "$out" "$pkg" 2>&1 | awk -v tty="$tty" '
+go build -v -o "$out" "$pkg" 2>&1 | awk -v tty="$tty" '
 	/^go: downloading / { print "  fetching " $3 " " $4; fflush(); next }
 	/^[a-z0-9.\/_-]+$/i {
 		n++
