@@ -25,7 +25,7 @@ type Limits struct {
 func DefaultBuckets() map[string]Bucket {
 	return map[string]Bucket{
 		"enrol":     {60, 120},    // address
-		"login":     {60, 600},    // device
+		"login":     {300, 6000},  // device: every run of a command may be a login
 		"challenge": {300, 6000},  // address
 		"revoke":    {60, 120},    // address
 		"claim":     {200, 600},   // requester's identity

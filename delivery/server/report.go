@@ -104,7 +104,9 @@ func (s *Server) succeed(c *call) error {
 			}
 		}
 	}
+	head := uint64(1)
 	err = s.store.WithRoom(c, id, func(tx delivery.RoomTx) error {
+		head = max(tx.Room().NextSeq-1, 1)
 		if _, err := tx.Member(c.device()); err != nil {
 			return err
 		}
@@ -124,6 +126,7 @@ func (s *Server) succeed(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.ring(c, members, delivery.Hint{Kind: delivery.HintEntry, Room: id, Seq: 1})
+	// Whoever looks at the room now learns of its successor.
+	s.ring(c, members, delivery.Hint{Kind: delivery.HintEntry, Room: id, Seq: head})
 	return c.nothing()
 }
