@@ -2,7 +2,7 @@
 //!
 //! Requests name an operation, a client and byte strings in hex; an answer is
 //! an object with "ok": true, or {"ok": false, "error": …}. The driver
-//! (interop_test.go) speaks the same lines to every peer, so each peer's file
+//! (child_test.go) speaks the same lines to every peer, so each peer's file
 //! reads as a list of what it can do.
 
 use std::collections::HashMap;
@@ -79,8 +79,12 @@ fn capabilities() -> Capabilities {
 }
 
 fn join_config() -> MlsGroupJoinConfig {
+    join_config_with(MIXED_PLAINTEXT_WIRE_FORMAT_POLICY)
+}
+
+fn join_config_with(policy: WireFormatPolicy) -> MlsGroupJoinConfig {
     MlsGroupJoinConfig::builder()
-        .wire_format_policy(PURE_PLAINTEXT_WIRE_FORMAT_POLICY)
+        .wire_format_policy(policy)
         .use_ratchet_tree_extension(true)
         .sender_ratchet_configuration(SenderRatchetConfiguration::new(20, 1000))
         .max_past_epochs(2)
@@ -117,7 +121,7 @@ impl<P: OpenMlsProvider + Default> Client<P> {
         let config = MlsGroupCreateConfig::builder()
             .ciphersuite(self.suite)
             .capabilities(capabilities())
-            .wire_format_policy(PURE_PLAINTEXT_WIRE_FORMAT_POLICY)
+            .wire_format_policy(MIXED_PLAINTEXT_WIRE_FORMAT_POLICY)
             .use_ratchet_tree_extension(true)
             .sender_ratchet_configuration(SenderRatchetConfiguration::new(20, 1000))
             .max_past_epochs(2)
@@ -133,8 +137,12 @@ impl<P: OpenMlsProvider + Default> Client<P> {
         let removes: Vec<LeafNodeIndex> = request["removes"].as_array().cloned().unwrap_or_default().iter().map(|v| LeafNodeIndex::new(v.as_u64().unwrap_or(0) as u32)).collect();
         let psks = list(request, "psks").unwrap_or_default();
         let update = request["update"].as_bool().unwrap_or(false);
+        let private = request["private"].as_bool().unwrap_or(false);
         let suite = self.suite;
         let (group, provider, signer) = self.group()?;
+        if private {
+            group.set_configuration(provider.storage(), &join_config_with(MIXED_CIPHERTEXT_WIRE_FORMAT_POLICY)).map_err(why)?;
+        }
         let start = Instant::now();
         let mut packages = Vec::new();
         for raw in adds {
@@ -163,6 +171,9 @@ impl<P: OpenMlsProvider + Default> Client<P> {
         let (commit, welcome, _) = bundle.into_messages();
         group.merge_pending_commit(provider).map_err(why)?;
         let ns = since(start);
+        if private {
+            group.set_configuration(provider.storage(), &join_config()).map_err(why)?;
+        }
         let mut answer = object(json!({"ns": ns, "commit": hex(&commit.tls_serialize_detached().map_err(why)?)}));
         if let Some(w) = welcome {
             answer.insert("welcome".into(), json!(hex(&w.tls_serialize_detached().map_err(why)?)));
@@ -203,6 +214,7 @@ impl<P: OpenMlsProvider + Default> Client<P> {
     }
 
     fn propose(&mut self, request: &Value) -> Answer {
+        let suite = self.suite;
         let (group, provider, signer) = self.group()?;
         let out = match request["type"].as_str().unwrap_or("") {
             "add" => match message(&bytes(request, "key_package")?)? {
@@ -217,6 +229,11 @@ impl<P: OpenMlsProvider + Default> Client<P> {
                 group.propose_remove_member(provider, signer, leaf).map_err(why)?.0
             }
             "update" => group.propose_self_update(provider, signer, LeafNodeParameters::default()).map_err(why)?.0,
+            "psk" => {
+                let psk = Psk::External(ExternalPsk::new(bytes(request, "id")?));
+                let psk = PreSharedKeyId::new(suite, provider.rand(), psk).map_err(why)?;
+                group.propose_pre_shared_key(provider, signer, psk).map_err(why)?.0
+            }
             "self_remove" => group.leave_group_via_self_remove(provider, signer).map_err(why)?,
             t => return Err(format!("unknown proposal {t}")),
         };
@@ -272,6 +289,9 @@ impl<P: OpenMlsProvider + Default> Client<P> {
 
     fn state(&mut self) -> Answer {
         let (group, provider, _) = self.group()?;
+        if !group.is_active() {
+            return Ok(object(json!({"active": false})));
+        }
         let exported = group.export_secret(provider.crypto(), "interop", b"context", 32).map_err(why)?;
         let members: Vec<Value> = group
             .members()
@@ -280,7 +300,7 @@ impl<P: OpenMlsProvider + Default> Client<P> {
         Ok(object(json!({
             "epoch": group.epoch().as_u64(), "authenticator": hex(group.epoch_authenticator().as_slice()),
             "exported": hex(&exported), "leaf": group.own_leaf_index().u32(),
-            "active": group.is_active(), "members": members,
+            "active": true, "members": members,
         })))
     }
 }
@@ -315,7 +335,10 @@ fn answer(clients: &mut HashMap<String, Box<dyn Peer>>, request: &Value) -> Answ
     let name = request["client"].as_str().unwrap_or("").to_string();
     if op == "info" {
         return Ok(object(json!({"peer": "OpenMLS 0.9.2", "suites": [1, 2, 3],
-            "can": ["external_join", "psk", "self_remove", "propose"]})));
+            "can": [
+                "create", "add", "remove", "remove_refilled", "update", "join", "messages", "late_messages", "past_epoch",
+                "private_handshake", "propose_add", "propose_remove", "propose_update", "propose_psk",
+                "psk", "external_join", "resync", "self_remove", "load"]})));
     }
     if op == "new" {
         let suite = request["suite"].as_u64().ok_or("missing suite")? as u16;
