@@ -244,7 +244,9 @@ func crowd(t *testing.T, suite uint16, size, guests int, founder peer, kinds ...
 	w.commit(w.members[len(w.members)/2], commitRequest{}, nil)
 	w.chat(speakers...)
 	if size > 3 {
-		w.commit(speakers[len(speakers)-1], commitRequest{}, []*person{w.person(kinds[0])}, w.members[size-1])
+		last := w.members[size-1]
+		speakers = slices.DeleteFunc(speakers, func(p *person) bool { return p == last })
+		w.commit(speakers[len(speakers)-1], commitRequest{}, []*person{w.person(kinds[0])}, last)
 	}
 }
 
