@@ -252,6 +252,10 @@ func (o *ours) become(id uint16) {
 		o.next = o.inSuite(id)
 	}
 	o.Client, o.next = o.next, nil
+	o.record = o.record.successor(o.Client, o.now)
+	for _, b := range o.Bundles {
+		o.record.bundle(b)
+	}
 }
 
 // inSuite is the same client with keys of a suite.

@@ -16,18 +16,21 @@ var recordTo = flag.String("record", "", "write the runs down as cases of this d
 // A recorder writes down what clients of the engine saw in one world. A nil
 // recorder and its nil recordings do nothing.
 type recorder struct {
-	Suite   uint16       `json:"suite"`
-	Now     int64        `json:"now"` // seconds since 1970
+	Now int64 `json:"now"` // seconds since 1970
+	// Clients is one client, and itself again in each group that follows its last.
 	Clients []*recording `json:"clients"`
 }
 
 // recording is what one client saw: its keys, and events in order.
 type recording struct {
 	Name   string  `json:"name"`
+	Suite  uint16  `json:"suite"`
 	Signer []byte  `json:"signer"` // private signature key
 	Events []event `json:"events"`
 
-	client *mlstest.Client
+	client   *mlstest.Client
+	recorder *recorder
+	from     *recording // whose group this one's group follows
 }
 
 // event is one thing that happened to a client. Bytes are base64.
@@ -53,7 +56,8 @@ func newRecorder(t testing.TB, path string) *recorder {
 		if t.Failed() {
 			return
 		}
-		text, err := json.Marshal(r)
+		r.Clients = r.telling()
+		text, err := json.MarshalIndent(r, "", "\t")
 		if err == nil {
 			err = os.WriteFile(path, append(text, '\n'), 0o644)
 		}
@@ -64,12 +68,49 @@ func newRecorder(t testing.TB, path string) *recorder {
 	return r
 }
 
+// telling picks the client that processed most, and those whose groups follow its
+// group: one point of view tells the whole run.
+func (r *recorder) telling() []*recording {
+	var best *recording
+	for _, one := range r.Clients {
+		if one.from == nil && (best == nil || one.handled() > best.handled()) {
+			best = one
+		}
+	}
+	list := []*recording{best}
+	for _, one := range r.Clients {
+		if one.from == list[len(list)-1] {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func (r *recording) handled() (n int) {
+	for _, e := range r.Events {
+		if e.Do == "handle" {
+			n++
+		}
+	}
+	return n
+}
+
+// successor begins a recording of the same client in a group that follows.
+func (r *recording) successor(c *mlstest.Client, now time.Time) *recording {
+	if r == nil {
+		return nil
+	}
+	next := r.recorder.client(c, now)
+	next.from = r
+	return next
+}
+
 func (r *recorder) client(c *mlstest.Client, now time.Time) *recording {
 	if r == nil {
 		return nil
 	}
-	r.Suite, r.Now = uint16(c.Suite.ID()), now.Unix()
-	one := &recording{Name: c.Name, Signer: c.Signer.Private(), client: c}
+	r.Now = now.Unix()
+	one := &recording{Name: c.Name, Suite: uint16(c.Suite.ID()), Signer: c.Signer.Private(), client: c, recorder: r}
 	r.Clients = append(r.Clients, one)
 	return one
 }
