@@ -132,7 +132,7 @@ func (o *ours) enter(welcome, tree []byte, from *mls.Group) error {
 		return err
 	}
 	o.fresh(joined.Step)
-	o.record.join(welcome)
+	o.record.join(welcome, tree)
 	return nil
 }
 

@@ -38,7 +38,8 @@ type event struct {
 	Do string `json:"do"` // bundle, psk, load, join, handle or expect
 	// Data is a stored bundle, stored records, a Welcome, a message, or a key.
 	Data []byte `json:"data,omitempty"`
-	ID   []byte `json:"id,omitempty"` // of an external key
+	// ID is an external key's, or the tree beside a Welcome.
+	ID []byte `json:"id,omitempty"`
 	// Kind and Content are what came of handling a message.
 	Kind    string `json:"kind,omitempty"`
 	Content []byte `json:"content,omitempty"`
@@ -140,7 +141,9 @@ func (r *recording) load() {
 }
 
 func (r *recording) psk(id, secret []byte) { r.add(event{Do: "psk", ID: id, Data: secret}) }
-func (r *recording) join(welcome []byte)   { r.add(event{Do: "join", Data: welcome}) }
+
+// join keeps the tree that came beside a Welcome as the event's ID.
+func (r *recording) join(welcome, tree []byte) { r.add(event{Do: "join", Data: welcome, ID: tree}) }
 
 func (r *recording) handle(message []byte, h handled) {
 	r.add(event{Do: "handle", Data: message, Kind: h.Kind, Content: h.Data})
