@@ -61,6 +61,7 @@ sim/...                *
 scripts                *
 bench/...              *
 interop                mls mls/... mlstest x509cred identity internal/...
+interop/...            mls mls/... mlstest x509cred identity internal/...
 `
 
 // testSupport lists packages that only tests may import, here also the
