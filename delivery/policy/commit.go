@@ -85,7 +85,7 @@ func checkMemberCommit(roster *Roster, c Change) error {
 			return err
 		}
 		if r, err := homeRevocation(p); p.Sender.SenderType == wire.SenderTypeExternal && err == nil &&
-			!c.After.Revocations.Covers(r.Fields().Identity, r.Fields().DeviceID) {
+			!c.After.Revocations.Covers(r.Fields().Identity, r.Fields().DeviceID) && len(c.After.Revocations) < maxRevocations {
 			return fmt.Errorf("%w: a revocation that the home sent must enter the dictionary with the removal", ErrComponent)
 		}
 	}

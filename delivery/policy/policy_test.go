@@ -368,6 +368,55 @@ func TestHomeRemovesOnlyWithTheOwnersRevocation(t *testing.T) {
 	wantErr(t, err, ErrRevoked)
 }
 
+// TestFullDictionaryStopsNoRemoval: somebody fills the room's revocations with
+// devices of their own that never were. The home's removals are committed all the
+// same; otherwise the room would be stuck for good.
+func TestFullDictionaryStopsNoRemoval(t *testing.T) {
+	ada, bob := newPerson(1), newPerson(2)
+	room, _ := newRoom(t, delivery.RoomGroup, ada, bob)
+	a, b := ada.device(t, 11), bob.device(t, 21)
+	junk := make([]identity.Revocation, 4096)
+	for i := range junk {
+		f := identity.RevocationFields{Identity: bob.id, DeviceID: identity.DeviceID{0xff, byte(i >> 8), byte(i)}, IssuedAt: 1}
+		var err error
+		if junk[i], err = identity.Revoke(f, bob.key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(n int) *Room {
+		list, err := Revocations(nil).Union(junk[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := *room
+		full.Revocations = list
+		return &full
+	}
+	good := Proposal{
+		Ref: []byte{1}, Sender: wire.Sender{SenderType: wire.SenderTypeExternal}, Proposal: remove(1),
+		AuthenticatedData: HomeRemoval(b.revocation(t, bob)),
+	}
+	commit := func(before, after *Room, ps ...Proposal) error {
+		_, err := CheckCommit(rosterOf(t, a, b), Change{Before: before, After: after, Proposals: ps, Removed: []uint32{1}, Held: []Proposal{good}})
+		return err
+	}
+	full := fill(4096)
+	if due := RevocationsDue(full, []Proposal{good}); due != nil {
+		t.Error("a full dictionary is given more")
+	}
+	wantErr(t, commit(full, full, good), nil)
+	// With a place left it has to enter.
+	almost := fill(4095)
+	wantErr(t, commit(almost, almost, good), ErrComponent)
+	due := Proposal{Proposal: update(ComponentRevocations, RevocationsDue(almost, []Proposal{good}))}
+	with := *almost
+	var err error
+	if with.Revocations, err = almost.Revocations.Union(Revocations{b.revocation(t, bob)}); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, commit(almost, &with, good, due), nil)
+}
+
 func TestForeignRevocationRevokesNobody(t *testing.T) {
 	ada, bob := newPerson(1), newPerson(2)
 	b := bob.device(t, 21)

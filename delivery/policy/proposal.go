@@ -197,7 +197,8 @@ func homeRevocation(p Proposal) (identity.Revocation, error) {
 
 // RevocationsDue are the revocations that a commit which references these
 // proposals of the home must put into the room's dictionary, as the update of
-// an AppDataUpdate by value for [ComponentRevocations]; nil when none is.
+// an AppDataUpdate by value for [ComponentRevocations]; nil when none is. What a
+// full dictionary has no place for is left out.
 func RevocationsDue(room *Room, referenced []Proposal) []byte {
 	var due []identity.Revocation
 	for _, p := range referenced {
@@ -208,7 +209,7 @@ func RevocationsDue(room *Room, referenced []Proposal) []byte {
 			due = append(due, r)
 		}
 	}
-	if due == nil {
+	if due = due[:min(len(due), maxRevocations-len(room.Revocations))]; len(due) == 0 {
 		return nil
 	}
 	return RevocationsUpdate(due...)

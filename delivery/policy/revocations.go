@@ -10,6 +10,9 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
+// maxRevocations bounds what a room remembers. Anybody may fill it with
+// revocations of devices of their own that never were, so a full list must not
+// stop a removal: the service refuses revoked devices by its own tombstones.
 const maxRevocations = 4096
 
 // Revocations are a room's verified revocations, by device id and identity,

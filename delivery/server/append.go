@@ -30,6 +30,9 @@ func (s *Server) append(c *call) error {
 	if err := s.checkWork(in.device.ID, in.hash, len(req.Entry), c.r.Header.Get(delivery.HeaderWork)); err != nil {
 		return err
 	}
+	if err := s.mayRefer(c, in); err != nil {
+		return err
+	}
 	acc, err := s.Append(c, in)
 	if err != nil {
 		s.metrics.refusal(err)

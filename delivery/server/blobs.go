@@ -181,6 +181,25 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// mayRefer checks that the sender of an entry may read the blobs that it refers
+// to: the entry gives them to its room, so knowing an id must not be enough.
+func (s *Server) mayRefer(ctx context.Context, in *incoming) error {
+	for _, id := range in.request.Blobs {
+		may, err := s.store.MayReadBlob(ctx, id, in.device.ID)
+		if err != nil {
+			return err
+		}
+		if !may {
+			return delivery.Refuse(delivery.CodeRefused, noBlob)
+		}
+	}
+	return nil
+}
+
+// noBlob is one text for a blob that does not exist and for one that the asker
+// may not read.
+const noBlob = "a blob that the entry refers to does not exist, is not complete, or is not for this device"
+
 // readBlob answers with bytes of a complete blob, by Range.
 func (s *Server) readBlob(c *call) error {
 	id, err := delivery.ParseBlobID(c.r.PathValue("blob"))

@@ -47,8 +47,8 @@ type route struct {
 	serve   func(*Server, *call) error
 }
 
-// bodyTime is how long a whole body may take to arrive.
-const bodyTime = time.Minute
+// bodyTime is how long a whole body may take to arrive; shorter in tests.
+var bodyTime = time.Minute
 
 func (s *Server) handle(rt route) http.Handler {
 	m := s.metrics.route(rt.pattern)
@@ -98,14 +98,18 @@ func (c *call) readBody(limit int64) error {
 		return nil
 	case c.r.ContentLength > limit:
 		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has %d bytes, at most %d here", c.r.ContentLength, limit))
-	case c.r.ContentLength > 0 && c.r.ContentLength <= smallBody:
-		// Most bodies come with their head: no deadline to set, one allocation.
-		c.body = make([]byte, c.r.ContentLength)
-		_, err := io.ReadFull(c.r.Body, c.body)
-		return readFault(err)
 	}
 	// Setting a deadline fails only where none can be set, as in tests without a socket.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime))
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	if n := c.r.ContentLength; n > 0 && n <= smallBody { // most bodies: one allocation
+		c.body = make([]byte, n)
+		if _, err := io.ReadFull(c.r.Body, c.body); err != nil {
+			return readFault(err)
+		}
+		_ = control.SetReadDeadline(time.Time{})
+		return nil
+	}
 	var b bytes.Buffer
 	n, err := b.ReadFrom(io.LimitReader(c.r.Body, limit+1))
 	if err != nil {
@@ -114,7 +118,7 @@ func (c *call) readBody(limit int64) error {
 	if n > limit {
 		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 	}
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	_ = control.SetReadDeadline(time.Time{})
 	c.body = b.Bytes()
 	return nil
 }

@@ -17,7 +17,11 @@ import (
 // store (a current membership of a revoked device), so no crash forgets it; an
 // external commit drops held Removes, and the next round proposes them again.
 
-const removalBatch = 256
+// removalBatch is how many owed removals are read at first; fewer in tests.
+var removalBatch = 256
+
+// maxRemovals bounds how many are looked at in one round.
+const maxRemovals = 1 << 16
 
 func (s *Server) removalLoop(ctx context.Context) {
 	s.kicks.removals.every(ctx, time.Minute, func(ctx context.Context) {
@@ -25,28 +29,40 @@ func (s *Server) removalLoop(ctx context.Context) {
 	})
 }
 
-// ProposeRemovals proposes every removal that a room owes and does not hold.
+// ProposeRemovals proposes every removal that a room owes and does not hold. What
+// waits for members to commit it stays owed, so a batch that was full is followed
+// by a larger one: rooms where nobody is awake hide no other.
 func (s *Server) ProposeRemovals(ctx context.Context) error {
-	owed, err := s.store.RevokedMembers(ctx, removalBatch)
-	if err != nil {
-		return err
-	}
-	for _, m := range owed {
-		if m.Room.Home() != s.Home {
-			continue
+	done := map[delivery.Membership]bool{}
+	for limit := removalBatch; ; limit *= 4 {
+		owed, err := s.store.RevokedMembers(ctx, limit)
+		if err != nil {
+			return err
 		}
-		err := s.proposeRemoval(ctx, m)
-		result := "proposed"
-		switch {
-		case errors.Is(err, errHeldAlready):
-			continue
-		case err != nil:
-			result = "failed"
-			s.failed("proposing a removal", err)
+		for _, m := range owed {
+			if !done[m] && m.Room.Home() == s.Home {
+				s.countRemoval(s.proposeRemoval(ctx, m))
+			}
+			done[m] = true
 		}
-		s.metrics.removals.WithLabelValues(result).Inc()
+		if len(owed) < limit || limit >= maxRemovals {
+			return nil
+		}
 	}
-	return nil
+}
+
+// countRemoval counts what came of a removal, unless the room holds it, is over,
+// or cannot take it yet.
+func (s *Server) countRemoval(err error) {
+	result := "proposed"
+	switch code := delivery.CodeOf(err); {
+	case errors.Is(err, errHeldAlready), code == delivery.CodeSucceeded, code == delivery.CodeHealing:
+		return
+	case err != nil:
+		result = "failed"
+		s.failed("proposing a removal", err)
+	}
+	s.metrics.removals.WithLabelValues(result).Inc()
 }
 
 var errHeldAlready = errors.New("server: the room holds this removal already")

@@ -62,8 +62,9 @@ func (s *Server) report(c *call) error {
 }
 
 // succeed closes a room for its successor, which exists already and has the
-// caller in it. An admin may always; anybody may once half of the others have
-// reported the commit that led to this epoch.
+// caller in it. An admin may always; anybody may once half of those who did not
+// make the commit that led to this epoch have reported it, and in a room of three
+// or more not on their own word alone.
 func (s *Server) succeed(c *call) error {
 	id, err := s.room(c)
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Server) succeed(c *call) error {
 		if err != nil {
 			return err
 		}
-		if others := len(f.roster.Identities()) - 1; 2*n < others {
+		if others := len(f.roster.Identities()) - 1; 2*n < others || others > 1 && n < 2 {
 			if err := s.broken(RuleSucceed, delivery.Refuse(delivery.CodeRefused, "only an admin closes a room whose commits can be processed")); err != nil {
 				return err
 			}

@@ -308,7 +308,7 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 			AcceptedMS: accepted, Bytes: in.request.Entry, Blobs: in.request.Blobs,
 		})
 		if errors.Is(err, delivery.ErrNotFound) {
-			return delivery.Refuse(delivery.CodeRefused, "a blob that the entry refers to does not exist or is not complete")
+			return delivery.Refuse(delivery.CodeRefused, noBlob)
 		}
 		if err != nil {
 			return err

@@ -259,6 +259,35 @@ func TestRevokedDeviceIsRemovedFromRooms(t *testing.T) {
 	}
 }
 
+// TestSleepingRoomsHideNoRemoval: a room that holds its removal and has nobody
+// awake to commit it stays owed; the removals of other rooms are proposed all the
+// same.
+func TestSleepingRoomsHideNoRemoval(t *testing.T) {
+	whole := removalBatch
+	t.Cleanup(func() { removalBatch = whole }) // after the service has ended
+	removalBatch = 1
+	in := newWorld(t).start()
+	p := in.people("ada", "bob")
+	laptop := in.member(p[1].owner.attest(t, "laptop"))
+	var rooms []delivery.RoomID
+	for range 4 {
+		id := group(t, p...)
+		check(t, laptop.enter(id, laptop.external(id)))
+		rooms = append(rooms, id)
+		for _, m := range p {
+			m.sync(id)
+		}
+	}
+	r := laptop.revocation(t, p[1].owner)
+	check(t, p[1].json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: r.Bytes()}, nil))
+	check(t, in.ProposeRemovals(t.Context()))
+	for n, id := range rooms {
+		if h := p[0].head(id); len(h.Proposals) != 1 {
+			t.Errorf("room %d holds %d proposals", n, len(h.Proposals))
+		}
+	}
+}
+
 func TestTreeIsKeptForWhoHasNotJoined(t *testing.T) {
 	in := newWorld(t).start()
 	p := in.people("ada", "bob")
@@ -312,6 +341,34 @@ func TestBlobsOfAnEntry(t *testing.T) {
 	}
 }
 
+// TestOnlyReadersReferToABlob: an entry gives its room the blobs that it refers
+// to, so who may not read one refers to none: knowing its id is not enough, also
+// for who was in the room and is out.
+func TestOnlyReadersReferToABlob(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	p := in.people("ada", "bob", "eve")
+	id := group(t, p[:2]...)
+	own := p[2].create(delivery.RoomGroup)
+	blob := p[0].blob(t, []byte("ciphertext"))
+	refer := func(m *member, room delivery.RoomID) error {
+		_, err := m.post(room, delivery.AppendRequest{Entry: m.seal(room, "look"), Blobs: []delivery.BlobID{blob}})
+		return err
+	}
+	before := w.fingerprint(t, own)
+	wantCode(t, refer(p[2], own), delivery.CodeRefused)
+	if w.fingerprint(t, own) != before {
+		t.Error("a refused append changed the room")
+	}
+	_, err := p[2].call(delivery.RouteBlob, nil, "", blob.String())
+	wantCode(t, err, delivery.CodeNotFound)
+	check(t, refer(p[0], id))
+	// A member forwards it by referring again.
+	p[1].sync(id)
+	bobs := p[1].create(delivery.RoomGroup)
+	check(t, refer(p[1], bobs))
+}
+
 func TestListingsAndAsking(t *testing.T) {
 	in := newWorld(t).start()
 	p := in.people("ada", "bob", "eve")
@@ -360,7 +417,10 @@ func TestReportAndSuccession(t *testing.T) {
 		return m.json(delivery.RouteSucceed, delivery.SucceedRequest{Successor: next}, nil, id.String())
 	}
 	wantCode(t, succeed(p[2]), delivery.CodeRefused) // not in the successor
-	check(t, succeed(p[1]))                          // reported by half of the others
+	wantCode(t, succeed(p[1]), delivery.CodeRefused) // nobody closes a room of three on their own word
+	bad.Epoch = 1
+	check(t, p[2].json(delivery.RouteReport, bad, nil, id.String()))
+	check(t, succeed(p[1])) // reported by half of the others
 	check(t, succeed(p[1]))
 	_, err := p[0].post(id, delivery.AppendRequest{Entry: p[0].seal(id, "x")})
 	wantCode(t, err, delivery.CodeSucceeded)

@@ -55,8 +55,9 @@ func (u *usages) init() {
 	u.now, u.last = map[identity.DeviceID]usage{}, map[identity.DeviceID]usage{}
 }
 
-// take asks pay for the price of one more entry of a device, and counts the
-// entry when it is paid. The previous minute counts by what is left of it.
+// take counts one more entry of a device and asks pay for its price; what was not
+// paid is not counted. It is counted first, so that entries that come at the same
+// moment pay for each other. The previous minute counts by what is left of it.
 func (u *usages) take(device identity.DeviceID, size int, at time.Time, pay func(messages, bytes int) error) error {
 	minute := at.Unix() / 60
 	u.mu.Lock()
@@ -69,17 +70,20 @@ func (u *usages) take(device identity.DeviceID, size int, at time.Time, pay func
 		clear(u.now)
 		u.minute = minute
 	}
-	n, last := u.now[device], u.last[device]
+	counted, n, last := u.now, u.now[device], u.last[device]
+	n = usage{n.messages + 1, n.bytes + size}
+	counted[device] = n
 	u.mu.Unlock()
 	left := 60 - int(at.Unix()%60)
-	if err := pay(n.messages+1+last.messages*left/60, n.bytes+size+last.bytes*left/60); err != nil {
-		return err
+	err := pay(n.messages+last.messages*left/60, n.bytes+last.bytes*left/60)
+	if err != nil {
+		u.mu.Lock()
+		if n, still := counted[device]; still { // not swept with its minute
+			counted[device] = usage{n.messages - 1, n.bytes - size}
+		}
+		u.mu.Unlock()
 	}
-	u.mu.Lock()
-	n = u.now[device]
-	u.now[device] = usage{n.messages + 1, n.bytes + size}
-	u.mu.Unlock()
-	return nil
+	return err
 }
 
 // seed is the work's seed of an hour.
