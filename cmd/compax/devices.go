@@ -32,7 +32,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	revoke.Long = `Ends a device for good: it is logged out within a second, leaves every room and
 reads nothing after. A device that does not hold the account's key asks for the
 recovery phrase, on standard input.`
-	cmd.AddCommand(revoke)
+	cmd.AddCommand(revoke, a.ticketCommand(), a.approveCommand())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/askucher/compax-core/delivery/client/native"
 	"github.com/askucher/compax-core/identity/phrase"
@@ -24,12 +25,13 @@ type newAccount struct{ server, name, username string }
 type engines struct {
 	create  func(ctx context.Context, a *app, profile, dir string, n newAccount) (local.Self, phrase.Phrase, error)
 	restore func(ctx context.Context, a *app, profile, dir, server string, words phrase.Phrase) (local.Self, error)
+	link    func(ctx context.Context, a *app, profile, dir, ticket string, wait bool, offered func(offer string) error) (local.Self, error)
 	own     func(ctx context.Context, a *app, profile, dir string) (local.Profile, io.Closer, error)
 }
 
 // onDisk are the profiles on this machine: a SQLite file, and beside it the key
 // that its secrets lie under.
-var onDisk = engines{create: create, restore: restore, own: own}
+var onDisk = engines{create: create, restore: restore, link: link, own: own}
 
 // open opens a profile, or finds the process that has it.
 func (a *app) open(ctx context.Context, profile, dir string) (*local.Handle, error) {
@@ -79,6 +81,47 @@ func restore(ctx context.Context, a *app, profile, dir, server string, words phr
 	}
 	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
 	return self, errors.Join(err, e.Close())
+}
+
+// link makes a profile a further device: it shows its offer and waits until that
+// was approved. Run again on the same profile it goes on with the same offer.
+func link(ctx context.Context, a *app, profile, dir, ticket string, wait bool, offered func(offer string) error) (local.Self, error) {
+	c, err := a.engineConfig(ctx, dir, true)
+	if err != nil {
+		return local.Self{}, err
+	}
+	e, err := waitForLink(ctx, c, ticket, wait, offered)
+	if err != nil {
+		return local.Self{}, errors.Join(err, c.Store.Close())
+	}
+	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
+	return self, errors.Join(err, e.Close())
+}
+
+// linkPoll is how often a new device asks whether it was approved.
+const linkPoll = 2 * time.Second
+
+func waitForLink(ctx context.Context, c sdk.Config, ticket string, wait bool, offered func(offer string) error) (*sdk.Engine, error) {
+	offer, err := sdk.Link(ctx, c, ticket)
+	if err != nil {
+		return nil, err
+	}
+	if err := offered(offer); err != nil {
+		return nil, err
+	}
+	t := time.NewTicker(linkPoll)
+	defer t.Stop()
+	for {
+		e, err := sdk.FinishLink(ctx, c)
+		if !wait || !errors.Is(err, sdk.ErrWaiting) {
+			return e, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-t.C:
+		}
+	}
 }
 
 // engineConfig opens the store of a profile and what an engine needs beside it.

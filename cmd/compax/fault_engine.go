@@ -26,6 +26,8 @@ var engineFaults = []struct {
 	{sdk.ErrAuthor, "not_author", exitRefused, ""},
 	{sdk.ErrNobody, "nobody", exitRefused, "check the name with them; usernames are written @name"},
 	{sdk.ErrNoKey, codePhraseNeeded, exitUsage, "give the recovery phrase on standard input"},
+	{sdk.ErrCode, "code", exitUsage, "copy the whole code; compax devices ticket shows one on a device of the account"},
+	{sdk.ErrWaiting, "waiting", exitOffline, "approve it on a device of the account: compax devices approve OFFER; then run this again"},
 	{sdk.ErrNoAccount, "no_account", exitUsage, "make it: compax account new, or bring one back: compax account restore"},
 	{sdk.ErrAccount, "exists", exitUsage, "choose another --profile"},
 	{sdk.ErrSeal, "seal", exitRefused, "put back the seal.key that belongs to this profile, or restore the account in another profile"},

@@ -65,6 +65,8 @@ var (
 	callSeen    = plain("seen", again, Profile.Seen)
 	callDevices = plain("devices", again, Profile.Devices)
 	callRevoke  = plain("devices/revoke", again, Profile.Revoke)
+	callTicket  = plain("devices/ticket", again, Profile.Ticket)
+	callApprove = plain("devices/approve", again, Profile.Approve)
 	callSafety  = plain("safety", again, Profile.Safety)
 )
 
@@ -246,6 +248,16 @@ func (h *Handle) Devices(ctx context.Context, r None) ([]Device, error) {
 // Revoke implements [Profile].
 func (h *Handle) Revoke(ctx context.Context, r RevokeRequest) (None, error) {
 	return do(ctx, h, callRevoke, r, nothing)
+}
+
+// Ticket implements [Profile].
+func (h *Handle) Ticket(ctx context.Context, r None) (Ticket, error) {
+	return do(ctx, h, callTicket, r, nothing)
+}
+
+// Approve implements [Profile].
+func (h *Handle) Approve(ctx context.Context, r ApproveRequest) (Device, error) {
+	return do(ctx, h, callApprove, r, nothing)
 }
 
 // Safety implements [Profile].

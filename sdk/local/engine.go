@@ -195,6 +195,29 @@ func (e engine) Revoke(ctx context.Context, r RevokeRequest) (None, error) {
 	return None{}, e.Engine.Revoke(ctx, r.Device, &words)
 }
 
+func (e engine) Ticket(context.Context, None) (Ticket, error) {
+	ticket, err := e.Engine.Ticket()
+	return Ticket{ticket}, err
+}
+
+func (e engine) Approve(ctx context.Context, r ApproveRequest) (Device, error) {
+	if r.Look {
+		id, err := e.Offered(r.Offer)
+		return Device{Device: id}, err
+	}
+	var words *phrase.Phrase
+	if r.Phrase != "" {
+		parsed, err := phrase.Parse(r.Phrase)
+		if err != nil {
+			return Device{}, err
+		}
+		defer parsed.Wipe()
+		words = &parsed
+	}
+	id, err := e.Engine.Approve(ctx, r.Offer, words)
+	return Device{Device: id}, err
+}
+
 func (e engine) Safety(ctx context.Context, r SafetyRequest) (Safety, error) {
 	other, err := e.Find(ctx, r.Who.String())
 	if err != nil {

@@ -70,6 +70,11 @@ type Profile interface {
 	Devices(context.Context, None) ([]Device, error)
 	// Revoke ends a device for good (sdk.ErrNoKey: the phrase is needed).
 	Revoke(context.Context, RevokeRequest) (None, error)
+	// Ticket is the code that a new device of the account reads first.
+	Ticket(context.Context, None) (Ticket, error)
+	// Approve attests a further device by its offer (sdk.ErrNoKey: the phrase is
+	// needed). With Look it only says which device it is.
+	Approve(context.Context, ApproveRequest) (Device, error)
 	// Safety gives the number to compare with somebody, and notes that it was
 	// compared when Confirm is set.
 	Safety(context.Context, SafetyRequest) (Safety, error)
@@ -284,6 +289,19 @@ type Device struct {
 type RevokeRequest struct {
 	Device identity.DeviceID `json:"device"`
 	Phrase string            `json:"phrase,omitempty"`
+}
+
+// Ticket says who and where an account is. It holds no secret.
+type Ticket struct {
+	Ticket string `json:"ticket"`
+}
+
+// ApproveRequest is the offer of a further device. Phrase is empty when this
+// device holds the account's key.
+type ApproveRequest struct {
+	Offer  string `json:"offer"`
+	Phrase string `json:"phrase,omitempty"`
+	Look   bool   `json:"look,omitempty"`
 }
 
 // SafetyRequest asks for the number of somebody.
