@@ -23,7 +23,7 @@ func TestHistories(t *testing.T) {
 		"absence":  {People: 4, Away: 0.1, Weeks: true},
 		"lost":     {People: 4, Away: 0.05, Lose: true},
 		"restored": {People: 4, Stop: 0.1, Backup: true},
-		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true},
+		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true},
 	} {
 		for i := range *seeds {
 			p.Seed, p.Steps = uint64(1000*i+7), *steps
