@@ -17,6 +17,21 @@ const benchSuite = suite.X25519AES128GCMSHA256Ed25519
 
 var sizes = []int{10, 100, 1000}
 
+var measure = sync.OnceValue(func() mlstest.Floors {
+	cs, err := suite.Lookup(benchSuite)
+	if err != nil {
+		panic(err)
+	}
+	return mlstest.MeasureFloors(cs)
+})
+
+// against reports how many times its floor an operation costs.
+func against(b *testing.B, floor time.Duration) {
+	b.Helper()
+	b.ReportMetric(float64(floor.Nanoseconds()), "floor-ns/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(floor.Nanoseconds()), "x-floor")
+}
+
 // members makes key packages of n clients.
 func packages(b *testing.B, n int) ([]*mlstest.Client, []wire.Proposal) {
 	var clients []*mlstest.Client
@@ -108,7 +123,7 @@ func BenchmarkCreateBulk(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			against(b, measure().bulk(n))
+			against(b, measure().Bulk(n))
 		})
 	}
 }
@@ -127,7 +142,7 @@ func BenchmarkCommitPopulated(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			against(b, measure().commit(n))
+			against(b, measure().Commit(n))
 		})
 	}
 }
@@ -140,7 +155,7 @@ func BenchmarkProcessPopulated(b *testing.B) {
 		for name, c := range map[string]struct {
 			from  *mlstest.Client
 			floor time.Duration
-		}{"near": {p.second, measure().process(n)}, "far": {p.last, measure().far()}} {
+		}{"near": {p.second, measure().Process(n)}, "far": {p.last, measure().Far()}} {
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				commit, err := c.from.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
 				if err != nil {
@@ -169,7 +184,7 @@ func BenchmarkJoin(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			against(b, measure().join(n))
+			against(b, measure().Join(n))
 		})
 	}
 }
@@ -187,7 +202,7 @@ func BenchmarkSeal(b *testing.B) {
 		}
 		g = sealed.Next
 	}
-	against(b, measure().message(measure().sign))
+	against(b, measure().Message(measure().Sign))
 }
 
 func BenchmarkOpen(b *testing.B) {
@@ -209,7 +224,7 @@ func BenchmarkOpen(b *testing.B) {
 		}
 		to = r.(*mls.Application).Next
 	}
-	against(b, measure().message(measure().verify))
+	against(b, measure().Message(measure().Verify))
 }
 
 // BenchmarkLoad reads a stored group; BenchmarkSave writes all of one.

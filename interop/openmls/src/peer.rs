@@ -349,6 +349,10 @@ fn answer(clients: &mut HashMap<String, Box<dyn Peer>>, request: &Value) -> Answ
         clients.insert(name, client);
         return Ok(Map::new());
     }
+    if op == "drop" {
+        clients.remove(&name);
+        return Ok(Map::new());
+    }
     if op == "forget" {
         clients.clear();
         return Ok(Map::new());
