@@ -187,7 +187,7 @@ func (m *measurement) size(n int) {
 	if n < 1000 {
 		rounds = 25
 	}
-	m.bulk(n, max(rounds/3, 5))
+	m.bulk(n, max(rounds, 1000/n)/2+1)
 	p := m.populate(n)
 	m.commits(n, rounds, p)
 	m.messages(n, 10*rounds, p)
@@ -205,16 +205,19 @@ func (m *measurement) bulk(n, rounds int) {
 		packages = append(packages, kp)
 	}
 	for i := range rounds {
+		creator := m.mine("creator")
 		m.ours(r, func() error {
-			c := m.mine("creator")
-			m.must(c.create(fmt.Append(nil, "bulk", i)))
-			_, err := c.commit(commitRequest{Adds: packages})
+			m.must(creator.create(fmt.Append(nil, "bulk", i)))
+			_, err := creator.commit(commitRequest{Adds: packages})
 			return err
 		})
 		for _, who := range []int{libcrux, rustcrypto} {
 			c := m.remote(who)
-			m.must(c.create(fmt.Append(nil, "bulk", i)))
+			m.theirs(r, who, c, "create", map[string]any{"group": hexBytes(fmt.Append(nil, "bulk", i))}, nil)
+			created := r.times[who][len(r.times[who])-1]
+			r.times[who] = r.times[who][:len(r.times[who])-1]
 			m.theirs(r, who, c, "commit", map[string]any{"adds": hexList(packages), "update": true}, nil)
+			r.times[who][len(r.times[who])-1] += created
 			m.must(c.ask("drop", nil, nil))
 		}
 	}

@@ -126,9 +126,10 @@ impl<P: OpenMlsProvider + Default> Client<P> {
             .sender_ratchet_configuration(SenderRatchetConfiguration::new(20, 1000))
             .max_past_epochs(2)
             .build();
+        let start = Instant::now();
         let group = MlsGroup::new_with_group_id(&self.provider, &self.signer, &config, GroupId::from_slice(&id), self.credential.clone()).map_err(why)?;
         self.group = Some(group);
-        Ok(Map::new())
+        Ok(object(json!({"ns": since(start)})))
     }
 
     /// One commit with Adds, Removes and PSKs by value and every held proposal by reference; applied at once.
