@@ -96,6 +96,7 @@ func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenReque
 		}
 		return nil
 	})
+	v.seen(context.WithoutCancel(ctx))
 	switch {
 	case err == nil || errors.Is(err, local.ErrStop):
 		return nil
@@ -133,8 +134,12 @@ and get take.`
 			if req.Chat, err = chat(ctx, p, args[0]); err != nil {
 				return err
 			}
-			_, err = p.History(ctx, req, a.view(ctx, p, false).row)
-			return err
+			v := a.view(ctx, p, false)
+			if _, err = p.History(ctx, req, v.row); err != nil {
+				return err
+			}
+			v.seen(ctx)
+			return nil
 		})
 	}
 	return cmd
@@ -177,14 +182,16 @@ the service cannot.`
 // view shows rows.
 type view struct {
 	a      *app
+	p      local.Profile
 	titled bool // rows of many chats: say which
 	title  func(delivery.RoomID) string
+	last   map[delivery.RoomID]uint64 // the last number that was shown
 }
 
 // view shows rows of one chat, or of many: then each says of which.
 func (a *app) view(ctx context.Context, p local.Profile, titled bool) *view {
 	known := map[delivery.RoomID]string{}
-	return &view{a, titled, func(id delivery.RoomID) string {
+	return &view{a: a, p: p, titled: titled, last: map[delivery.RoomID]uint64{}, title: func(id delivery.RoomID) string {
 		if title, ok := known[id]; ok {
 			return title
 		}
@@ -198,4 +205,22 @@ func (a *app) view(ctx context.Context, p local.Profile, titled bool) *view {
 		}
 		return known[id]
 	}}
+}
+
+// seenTime bounds how long marking as read may keep a command from ending.
+const seenTime = 3 * time.Second
+
+// seen marks what was shown as read, when a person was there to read it. Offline
+// it stays unread: nothing is lost by that.
+func (v *view) seen(ctx context.Context) {
+	if v.a.json || !v.a.outTTY {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, seenTime)
+	defer cancel()
+	for id, seq := range v.last {
+		if _, err := v.p.Seen(ctx, local.SeenRequest{Chat: id, Seq: seq}); err != nil && !isOffline(err) {
+			v.a.say("compax: marking as read: %s", clean(explain(err).Detail))
+		}
+	}
 }

@@ -22,6 +22,9 @@ func (v *view) row(r local.Row) error {
 	if a.json {
 		return a.emit(r)
 	}
+	if sdk.LineKind(r.Kind).Conversation() {
+		v.last[r.Chat] = max(v.last[r.Chat], r.Seq)
+	}
 	name := short(speaker(r), nameColumns)
 	head := fmt.Sprintf("%6s  %-*s  ", fmt.Sprintf("#%d", r.Seq), timeColumns, a.when(r.Time))
 	indent := columns(head) + nameColumns + 2

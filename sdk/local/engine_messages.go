@@ -35,6 +35,9 @@ func (e engine) Send(ctx context.Context, r SendRequest, f func(Progress) error)
 		if err != nil {
 			return Sent{}, err
 		}
+		if !l.Kind.Conversation() || l.Kind == sdk.LineGap {
+			return Sent{}, fmt.Errorf("%w: #%d is nothing that somebody said", sdk.ErrNoMessage, r.Reply)
+		}
 		d.ReplyTo = l.ID
 	}
 	if r.File != "" {

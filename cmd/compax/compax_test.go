@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/sdk/local"
+)
+
+func TestUsage(t *testing.T) {
+	w := newWorld(t)
+	tea := teaRoom.String()
+	for _, args := range [][]string{
+		{"frobnicate"},
+		{"send"},
+		{"send", tea},
+		{"send", tea, "two", "words"},
+		{"send", tea, " "},
+		{"send", tea, "text", "--reply", "x"},
+		{"send", tea, "--file", "/no/such/file"},
+		{"send", tea, "--file", "/"},
+		{"send", "not-a-chat", "text"},
+		{"send", tea, "text", "--frobnicate"},
+		{"edit", tea, "0", "text"},
+		{"listen", "--since", "3"},
+		{"listen", "--count", "-1"},
+		{"listen", "--timeout", "soon"},
+		{"history", tea, "--limit", "-1"},
+		{"room", "new"},
+		{"room", "new", "--title", "T", "--direct", "@bob"},
+		{"room", "add", tea},
+		{"room", "add", tea, "bob"},
+		{"room", "add", tea, "@b"},
+		{"devices", "revoke", "x"},
+		{"get", tea, "3"},
+		{"chats", "--profile", "../ada"},
+		{"chats", "--profile", "absent"},
+		{"account", "new", "--profile", "new", "--name", "N"},
+		{"account", "new", "--profile", "new", "--name", "N", "--server", "localhost"},
+		{"account", "new", "--profile", "new", "--server", "http://localhost"},
+		{"account", "new", "--profile", "new", "--name", "N", "--server", "http://localhost", "--username", "No Name"},
+		{"account", "restore", "--profile", "new", "--server", "http://localhost"},
+		{"search", "x", "--limit", "0"},
+	} {
+		w.wants(exitUsage, args...)
+		if w.out.Len() > 0 || w.err.Len() == 0 {
+			t.Errorf("%q: said %q on standard output, %q on standard error", args, &w.out, &w.err)
+		}
+		w.wants(exitUsage, append(args, "--json")...)
+		e := w.object()
+		if e["error"] == "" || e["code"] == "" || e["exit"] != float64(exitUsage) {
+			t.Errorf("%q: %v", args, e)
+		}
+		if w.err.Len() > 0 {
+			t.Errorf("%q --json: said %q on standard error", args, &w.err)
+		}
+	}
+	if len(w.fake.asked) > 0 {
+		t.Errorf("wrong commands did something: %q", w.fake.asked)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, "new")); err == nil {
+		t.Error("a wrong command made a profile")
+	}
+}
+
+// TestExitCodes: each error with its code, exit code and advice.
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		code string
+		exit int
+	}{
+		{client.ErrOffline, "offline", 3},
+		{fmt.Errorf("%w: %w", client.ErrOffline, syscall.ECONNREFUSED), "offline", 3},
+		{client.ErrGarbage, "garbage", 3},
+		{context.DeadlineExceeded, "offline", 3},
+		{local.ErrBusy, "locked", 3},
+		{local.ErrLost, "lost", 3},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), "disk_full", 3},
+		{delivery.Refuse(delivery.CodeFull, "full"), "full", 3},
+		{delivery.Refuse(delivery.CodeSlowDown, "slow"), "slow_down", 3},
+		{delivery.Refuse(delivery.CodeRefused, "no"), "refused", 4},
+		{delivery.Refuse(delivery.CodeRevoked, "no"), "revoked", 4},
+		{delivery.Refuse(delivery.CodeLogIn, "no"), "log_in", 4},
+		{sdk.ErrNoRoom, "no_chat", 4},
+		{sdk.ErrNoMessage, "no_message", 4},
+		{sdk.ErrAuthor, "not_author", 4},
+		{sdk.ErrRevoked, "revoked", 4},
+		{sdk.ErrAccount, "exists", 2},
+		{sdk.ErrNoAccount, "no_account", 2},
+		{sdk.ErrSeal, "seal", 4},
+		{&os.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}, "file", 2},
+		{errors.New("odd"), "failed", 1},
+		{&local.Error{Code: "c", Exit: 4, Detail: "d"}, "c", 4},
+	} {
+		w := newWorld(t)
+		w.fake.fail = fmt.Errorf("sdk: while trying: %w", test.err)
+		w.wants(test.exit, "send", teaRoom.String(), "text", "--json")
+		if e := w.object(); e["code"] != test.code || e["error"] == "" {
+			t.Errorf("%v: %v", test.err, e)
+		}
+		w.wants(test.exit, "send", teaRoom.String(), "text")
+		if w.out.Len() > 0 || !strings.HasPrefix(w.err.String(), "compax: ") {
+			t.Errorf("%v: said %q on standard output, %q on standard error", test.err, &w.out, &w.err)
+		}
+	}
+}
+
+func TestEveryErrorOfTheEngineIsExplained(t *testing.T) {
+	for _, f := range engineFaults {
+		e := explain(fmt.Errorf("somewhere: %w", f.is))
+		if e.Code != f.code || e.Exit != f.exit || e.Detail == "" {
+			t.Errorf("%v: %+v", f.is, e)
+		}
+	}
+}
+
+func TestSend(t *testing.T) {
+	w := newWorld(t)
+	w.in = "first\nsecond\n"
+	w.wants(0, "send", "tea", "-", "--reply", "#4")
+	if want := []string{`send "first\nsecond" file "." reply 4`}; !reflect.DeepEqual(w.fake.asked, want) {
+		t.Fatalf("asked %q, want %q", w.fake.asked, want)
+	}
+	if w.out.String() != "#7\n" {
+		t.Errorf("said %q", &w.out)
+	}
+	w.wants(0, "send", teaRoom.String(), "x", "--json")
+	want := map[string]any{"chat": teaRoom.String(), "seq": float64(7), "epoch": float64(2), "id": "ab"}
+	if got := w.object(); !reflect.DeepEqual(got, want) {
+		t.Errorf("said %v, want %v", got, want)
+	}
+	w.fake.fail = client.ErrOffline
+	w.wants(3, "send", teaRoom.String(), "x")
+	if !strings.Contains(w.err.String(), "the message is kept") {
+		t.Errorf("said %q", &w.err)
+	}
+}
+
+func TestTextsThatAreTooLongOrNone(t *testing.T) {
+	w := newWorld(t)
+	w.in = strings.Repeat("x", 65537)
+	w.wants(2, "send", "Tea", "-")
+	w.in = strings.Repeat("x", 65536) + "\n"
+	w.wants(0, "send", "Tea", "-")
+	w.in = "\xff\xfe"
+	w.wants(2, "send", "Tea", "-")
+}
+
+func TestListenCountsMessagesOfPeople(t *testing.T) {
+	w := newWorld(t)
+	w.fake.rows = []local.Row{
+		{Seq: 1, Kind: "join", Time: fakeNoon}, {Seq: 2, Kind: "text", Text: "a", Time: fakeNoon}, {Seq: 3, Kind: "title", Time: fakeNoon},
+		{Seq: 4, Kind: "gap", Cause: "lost", Time: fakeNoon}, {Seq: 5, Kind: "reaction", Text: "👍", Time: fakeNoon}, {Seq: 6, Kind: "text", Time: fakeNoon},
+	}
+	w.wants(0, "listen", "--count", "2", "--json")
+	if w.fake.asked[0] != "stopped at 5" {
+		t.Errorf("%q", w.fake.asked)
+	}
+	w.wants(3, "listen", "--count", "9", "--timeout", "10ms")
+	w.wants(0, "listen", "--timeout", "10ms")
+}
+
+func TestReadingWorksOffline(t *testing.T) {
+	w := newWorld(t)
+	w.fake.failSync = client.ErrOffline
+	w.fake.rows = []local.Row{{Chat: teaRoom, Seq: 1, Kind: "text", Text: "hello", Time: fakeNoon, From: someone, Name: "Bob"}}
+	w.wants(0, "history", "Tea")
+	if !strings.Contains(w.out.String(), "hello") || !strings.Contains(w.err.String(), "cannot be reached") {
+		t.Errorf("said %q, %q", &w.out, &w.err)
+	}
+	w.fake.failSync = sdk.ErrRevoked
+	w.wants(4, "history", "Tea")
+}
+
+func TestChatsAreFoundByIDTitleAndName(t *testing.T) {
+	other := teaRoom
+	other[15] = 2
+	w := newWorld(t)
+	w.fake.chats = []local.Chat{{Chat: teaRoom, Title: "Tea"}, {Chat: other, Title: "Bob", With: "bob"}, {Chat: delivery.RoomID{2}, Title: "bob"}}
+	for name, code := range map[string]int{"tea": 0, "@BOB": 0, "Bob": 2, teaRoom.String(): 0, teaRoom.String()[:12]: 2, "0000": 2, other.String()[:35]: 2} {
+		w.wants(code, "send", name, "x")
+	}
+}
+
+func TestNewAccountShowsThePhraseOnce(t *testing.T) {
+	w := newWorld(t)
+	words := strings.Repeat("abandon ", 23) + "art"
+	w.wants(0, "account", "new", "--profile", "new", "--server", "http://localhost", "--name", "Ada")
+	if w.out.String() != words+"\n" || strings.Contains(w.err.String(), "abandon") {
+		t.Errorf("said %q, %q", &w.out, &w.err)
+	}
+	w.wants(0, "account", "new", "--profile", "two", "--server", "http://localhost", "--name", "Ada", "--json")
+	if o := w.object(); o["phrase"] != words || o["identity"] != someone.String() {
+		t.Errorf("said %v", o)
+	}
+	w.tty = true
+	w.env["NO_COLOR"] = "1"
+	w.wants(0, "account", "new", "--profile", "three", "--server", "http://localhost", "--name", "Ada")
+	if !strings.Contains(w.out.String(), "12  abandon    24  art\n") {
+		t.Errorf("said %q", &w.out)
+	}
+}
+
+func TestAFailedAccountLeavesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.fake.fail = client.ErrOffline
+	w.wants(3, "account", "new", "--profile", "new", "--server", "http://localhost", "--name", "Ada")
+	if strings.Contains(w.out.String()+w.err.String(), "abandon") {
+		t.Errorf("showed a phrase that is no account: %q", &w.out)
+	}
+	if _, err := os.Stat(filepath.Join(w.home, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+func TestWrongPhrases(t *testing.T) {
+	w := newWorld(t)
+	right := strings.Repeat("abandon ", 23) + "art"
+	for in, says := range map[string]string{
+		"abandon ability able":                   "24",
+		strings.Replace(right, "art", "artt", 1): "word 24: did you mean art",
+		strings.Repeat("abandon ", 24):           "checksum",
+		"":                                       "standard input",
+		strings.Repeat("x", maxPhrase*2):         "too long",
+		strings.Replace(right, "abandon", "abandom", 1): "word 1: did you mean abandon",
+	} {
+		w.in = in
+		w.wants(2, "account", "restore", "--profile", "new", "--server", "http://localhost")
+		if !strings.Contains(w.err.String(), says) || w.out.Len() > 0 {
+			t.Errorf("%.40q: said %q", in, &w.err)
+		}
+	}
+	w.in = right
+	w.wants(0, "account", "restore", "--profile", "new", "--server", "http://localhost")
+}
+
+func TestRevokeAsksForThePhraseOnlyWhenItIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	device := strings.Repeat("ab", 16)
+	w.wants(0, "devices", "revoke", device)
+	w.fake.fail, w.in = sdk.ErrNoKey, strings.Repeat("abandon ", 23)+"art"
+	w.wants(0, "devices", "revoke", device)
+	w.in = ""
+	w.wants(2, "devices", "revoke", device)
+	want := []string{"revoke with phrase false", "revoke with phrase false", "revoke with phrase true", "revoke with phrase false"}
+	if !reflect.DeepEqual(w.fake.asked, want) {
+		t.Errorf("asked %q, want %q", w.fake.asked, want)
+	}
+}
+
+func TestNoCommandTakesAPhraseOrIsUndocumented(t *testing.T) {
+	a := &app{env: func(string) string { return "" }}
+	for _, c := range all(a.root()) {
+		if c.Short == "" {
+			t.Errorf("%s says nothing about itself", c.CommandPath())
+		}
+		for _, name := range []string{"phrase", "mnemonic", "words"} {
+			if c.Flags().Lookup(name) != nil {
+				t.Errorf("%s takes --%s on the command line", c.CommandPath(), name)
+			}
+		}
+	}
+}
+
+func TestProfileIsChosen(t *testing.T) {
+	w := newWorld(t)
+	w.wants(0, "chats") // the only one
+	w.makeProfile("bob")
+	w.wants(2, "chats")
+	if !strings.Contains(w.err.String(), "ada, bob") {
+		t.Errorf("said %q", &w.err)
+	}
+	w.env[envProfile] = "bob"
+	w.wants(0, "chats")
+	w.wants(0, "chats", "-p", "ada")
+}
+
+func TestManual(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	w.wants(0, "man", dir)
+	for _, page := range []string{"compax.1", "compax-send.1", "compax-room-add.1"} {
+		text, err := os.ReadFile(filepath.Join(dir, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{".TH COMPAX", ".SH NAME", ".SH SYNOPSIS", `\-\-profile`} {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s has no %s", page, part)
+			}
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	w := newWorld(t)
+	w.wants(0, "__complete", "send", "")
+	if !strings.Contains(w.out.String(), teaRoom.String()+"\tTea\n") {
+		t.Errorf("chats: %q", &w.out)
+	}
+	w.wants(0, "__complete", "chats", "--profile", "")
+	if !strings.HasPrefix(w.out.String(), "ada\n") {
+		t.Errorf("profiles: %q", &w.out)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		w.wants(0, "completion", shell)
+	}
+}

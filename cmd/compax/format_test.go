@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk/local"
+)
+
+func TestTextsOfOthersCannotDriveTheTerminal(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\ttext\nnext":      "plain\ttext\nnext",
+		"\x1b[31mred\x07\r":      "␛[31mred␇␍",
+		"\x9b31m":                "\ufffd31m",
+		"\u009b31m\x7f":          "\ufffd31m␡",
+		"abc\u202edef\u2066":     "abcdef",
+		"שלום 🫖 お茶":              "שלום 🫖 お茶",
+		"line\u2028separator":    "line\ufffdseparator",
+		"family 👨\u200d👩\u200d👧": "family 👨\u200d👩\u200d👧",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := line("two\n lines \x1b"); got != "two lines ␛" {
+		t.Errorf("line: %q", got)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{"abc": 3, "お茶": 4, "🫖": 2, "e\u0301": 1, "": 0} {
+		if got := columns(text); got != want {
+			t.Errorf("columns(%q) = %d, want %d", text, got, want)
+		}
+	}
+	if got := short("お茶の時間", 6); got != "お茶…" || columns(got) > 6 {
+		t.Errorf("short: %q", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	var tab table
+	tab.add("Tea", "", "お茶")
+	tab.add("Breakfast", "", "x")
+	var b bytes.Buffer
+	if err := tab.write(&b, func(_ int, cell string) string { return cell }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Tea        お茶\nBreakfast  x\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+func TestTimesAreShorterTheNearer(t *testing.T) {
+	a := &app{now: func() time.Time { return fakeNoon }}
+	for want, at := range map[string]time.Time{
+		"11:30":            fakeNoon.Add(-30 * time.Minute),
+		"1 Dec 12:00":      fakeNoon.AddDate(0, 0, -1),
+		"2025-12-02 12:00": fakeNoon.AddDate(-1, 0, 0),
+		"":                 {},
+	} {
+		if got := a.when(at); got != want {
+			t.Errorf("when(%v) = %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestColoursOnlyOnTerminals(t *testing.T) {
+	w := newWorld(t)
+	w.fake.rows = []local.Row{{Chat: teaRoom, Seq: 3, Kind: "text", Text: "hi", Time: fakeNoon, From: someone, Name: "Bob"}}
+	w.wants(0, "history", "Tea")
+	if want := "    #3  12:00  Bob             hi\n"; w.out.String() != want {
+		t.Errorf("said %q, want %q", &w.out, want)
+	}
+	w.env["NO_COLOR"] = "1"
+	a := &app{env: func(name string) string { return w.env[name] }}
+	if got := a.paint(true, bold, "x"); got != "x" {
+		t.Errorf("NO_COLOR: %q", got)
+	}
+	delete(w.env, "NO_COLOR")
+	if got := a.paint(true, bold, "x"); got != "\x1b[1mx\x1b[0m" {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+func TestRows(t *testing.T) {
+	a := &app{env: func(string) string { return "" }, now: func() time.Time { return fakeNoon }}
+	for want, r := range map[string]local.Row{
+		"↪ #4 Yes (edited) · 👍 2":             {Kind: "text", Text: "Yes", ReplyTo: 4, Edited: true, Reactions: []local.Reaction{{Emoji: "👍", From: make([]identity.PublicKey, 2)}}},
+		"[photo.jpg, 1.0 KiB] Look":           {Kind: "file", Text: "Look", File: &local.File{Name: "photo.jpg", Size: 1024}},
+		"[cannot be read: before you joined]": {Kind: "undecryptable", Cause: "before you joined"},
+		"[missing: 5 to 9]":                   {Kind: "gap", Cause: "5 to 9"},
+		"took back #3":                        {Kind: "delete", Target: 3},
+		"👍 to #3":                             {Kind: "reaction", Text: "👍", Target: 3},
+		`called the chat "Tea time"`:          {Kind: "title", Text: "Tea\ntime"},
+		"[new-kind] x":                        {Kind: "new-kind", Text: "x"},
+	} {
+		if got := a.body(r); got != want {
+			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+}
+
+func TestProgressOnATerminalOrWhenForced(t *testing.T) {
+	clock := fakeNoon
+	for _, test := range []struct {
+		name             string
+		tty, force, says bool
+	}{{"neither", false, false, false}, {"terminal", true, false, true}, {"forced", false, true, true}} {
+		var b bytes.Buffer
+		a := &app{err: &b, errTTY: test.tty, progress: test.force, now: func() time.Time { return clock }}
+		bar := a.bar("film.bin")
+		for done := int64(0); done <= 4<<20; done += 1 << 20 {
+			if err := bar.show(local.Progress{Done: done, Total: 4 << 20}); err != nil {
+				t.Fatal(err)
+			}
+			clock = clock.Add(time.Second)
+		}
+		bar.end()
+		if says := strings.Contains(b.String(), "film.bin") && strings.Contains(b.String(), "100%") && strings.Contains(b.String(), "1.0 MiB/s"); says != test.says {
+			t.Errorf("%s: said %q", test.name, b.String())
+		}
+	}
+}
