@@ -250,7 +250,7 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 	if b.reason == "policy" {
 		return fmt.Errorf("%w: %w", ErrStuck, b)
 	}
-	return e.rejoin(ctx, r, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch))
+	return e.comeIn(ctx, r, r.rec.ID, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch), true)
 }
 
 // remember reads the hashes of what was read before, once the service has been
