@@ -160,3 +160,57 @@ func TestAttackForcedRejoinByTheService(t *testing.T) {
 	ada.say(room, "after")
 	bob.reads(room, "before", "after")
 }
+
+// TestRemovedAndAddedAgainWhileAway: the log says that the device is out, and the
+// invitation behind it counts, also from somebody who came after its removal.
+func TestRemovedAndAddedAgainWhileAway(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+	room, err := ada.NewRoom(ctx, "Again")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "one")
+	bob.reads(room, "one")
+	must(t, ada.Remove(ctx, room, bob.Identity()))
+	ada.invite(room, carl)
+	ada.say(room, "not for Bob")
+	id, err := carl.Find(ctx, "@bob")
+	must(t, err)
+	must(t, carl.Add(ctx, room, id))
+	must(t, bob.Accept(ctx, room))
+	carl.say(room, "two")
+	got := bob.read(room)
+	if len(got) < 2 || got[0] != "one" || got[len(got)-1] != "two" {
+		t.Errorf("bob reads %q", got)
+	}
+}
+
+// TestAttackWelcomeOverAnOpenRoom: an invitation to a chat that the device is in
+// and up to date with, genuine in itself, does not replace what it has: the service
+// shows a log without the removal that stands before it.
+func TestAttackWelcomeOverAnOpenRoom(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Replaced")
+	must(t, err)
+	ada.invite(room, bob)
+	b := bob.through()
+	last := bob.say(room, "one")
+	must(t, ada.Remove(ctx, room, bob.Identity()))
+	must(t, ada.Add(ctx, room, bob.Identity()))
+	b.answer = func(method, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/log") {
+			page := delivery.LogPage{Head: last.Seq, First: 1}
+			return 200, delivery.BinaryType, page.AppendTo(nil)
+		}
+		return 0, "", nil
+	}
+	must(t, bob.ReadMail(ctx))
+	now, err := bob.RoomOf(ctx, room)
+	must(t, err)
+	if now.Epoch != last.Epoch {
+		t.Errorf("the chat went from epoch %d to %d by an invitation", last.Epoch, now.Epoch)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/mls"
 )
 
@@ -132,6 +133,11 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 		return true, nil
 	}
 	inviter, _ := s.roster.At(joined.Sender.Leaf)
+	if known && rec.Status == StatusOpen {
+		if out, err := e.needsWelcome(ctx, id, inviter); err != nil || !out {
+			return err == nil, err
+		}
+	}
 	friend, err := e.Person(ctx, inviter.Identity)
 	if err != nil {
 		return false, err
@@ -148,6 +154,31 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 		From: inviter.Identity, People: s.roster.Identities(), TimeMS: m.CreatedMS,
 	}
 	return false, e.Store.Update(ctx, func(tx Tx) error { return put(tx, TableRequest, id.String(), q) })
+}
+
+// needsWelcome reports whether an invitation to a chat that this device is in may
+// put another state in the place of its own: only when the log says that it is out
+// or cannot be followed, and only from somebody whom it knew there. Otherwise
+// anybody could replace a chat by one that they made under the same id.
+func (e *Engine) needsWelcome(ctx context.Context, id delivery.RoomID, inviter policy.Member) (bool, error) {
+	r, done, err := e.enterAny(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	roster := r.state.roster
+	err = e.catchUp(ctx, r)
+	if err != nil && isNet(err) {
+		return false, err
+	}
+	switch {
+	case r.rec.Status != StatusOpen || roster == nil || roster.Has(inviter.Identity) > 0 && err != nil:
+		return true, nil
+	case err == nil && r.state.group.Active():
+		return false, nil // it is in, and knows all there is
+	}
+	e.Warn("an invitation to a chat that this device is in is not from anybody there: it is passed over")
+	return false, nil
 }
 
 // isNet reports whether an error may be gone at the next try.
