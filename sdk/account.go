@@ -48,7 +48,7 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 	}
 	if err := e.publishProfile(ctx, node); err != nil {
 		if delivery.CodeOf(err) == delivery.CodeConflict {
-			err = fmt.Errorf("the username %s is taken: %w", n.Username, err)
+			err = fmt.Errorf("@%s: %w", n.Username, err)
 		}
 		return nil, words, err
 	}

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/client/native"
 	"github.com/askucher/compax-core/identity/phrase"
 	"github.com/askucher/compax-core/node"
@@ -329,14 +331,45 @@ func TestOfflineMessagesGoOutLater(t *testing.T) {
 	must(t, err)
 	ada.invite(room, bob)
 	h.stop()
-	if _, err := ada.Send(ctx, room, sdk.Draft{Text: "while it was down"}); err == nil {
-		t.Fatal("sent without a service")
+	drafts := []sdk.Draft{{Text: "while it was down"}, {Text: "one more", Key: [16]byte{1}}, {Text: "and another", Key: [16]byte{2}}}
+	for range 2 { // said again with its key it is the same message
+		for i, d := range drafts {
+			if _, err := ada.Send(ctx, room, d); !errors.Is(err, client.ErrOffline) || !errors.Is(err, sdk.ErrKept) {
+				t.Fatalf("message %d without a service: %v", i, err)
+			}
+		}
+		drafts = drafts[1:]
 	}
 	ada.restart()
 	h.start(h.url[len("http://"):])
 	ada.say(room, "now")
-	bob.reads(room, "while it was down", "now")
-	ada.reads(room, "while it was down", "now")
+	sent, err := ada.Send(ctx, room, drafts[0])
+	must(t, err)
+	if sent.Seq == 0 || sent.Chat != room {
+		t.Errorf("what was sent before is said to be %+v", sent)
+	}
+	bob.reads(room, "while it was down", "one more", "and another", "now")
+	ada.reads(room, "while it was down", "one more", "and another", "now")
+}
+
+// TestUnsentFileIsNotKept: a file whose upload did not happen leaves no message
+// behind, and the error does not claim one.
+func TestUnsentFileIsNotKept(t *testing.T) {
+	h := newHome(t)
+	ada := newPerson(t, h, "ada")
+	ctx := t.Context()
+	room, err := ada.NewRoom(ctx, "Files")
+	must(t, err)
+	h.stop()
+	file := &sdk.File{Name: "a.txt", Type: "text/plain", Size: 1, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("a")), nil
+	}}
+	if _, err := ada.Send(ctx, room, sdk.Draft{File: file, Key: [16]byte{1}}); !errors.Is(err, client.ErrOffline) || errors.Is(err, sdk.ErrKept) {
+		t.Fatalf("a file without a service: %v", err)
+	}
+	h.start(h.url[len("http://"):])
+	ada.say(room, "now")
+	ada.reads(room, "now")
 }
 
 func TestListenHearsOnce(t *testing.T) {

@@ -38,6 +38,9 @@ var (
 	ErrDirect = errors.New("a direct chat has exactly two people")
 	// ErrNoFile: the message carries no file.
 	ErrNoFile = errors.New("this message carries no file")
+	// ErrKept: besides the reason, the message is in the outbox: it goes out with
+	// the next call that reaches the service, and is not to be written again.
+	ErrKept = errors.New("the message is kept and goes out later")
 	// ErrText: an empty message or one over content.MaxText bytes.
 	ErrText = errors.New("a message has 1 to 65536 bytes of text, or a file")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/askucher/compax-core/content"
@@ -33,8 +34,10 @@ type Draft struct {
 }
 
 // Send writes a message to a room. It is durable before anything leaves: when
-// the service cannot be reached the error is client.ErrOffline and the message
-// goes out with the next call that reaches it. The first of the files that a
+// the service cannot be reached the error is client.ErrOffline and ErrKept, and
+// the message goes out with the next call that reaches it. A file is uploaded
+// first: without the service its message is not kept, and the error says so by
+// not being ErrKept. The first of the files that a
 // message passes: then deliver below, and delivery/client.
 func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, error) {
 	if d.File == nil && d.Text == "" || len(d.Text) > content.MaxText {
@@ -72,23 +75,36 @@ func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, e
 	})
 }
 
-// sentBefore finds the message of a key. What waits in the outbox is delivered
-// first.
+// sentBefore finds the message of a key. One that waits in the outbox is delivered
+// first; a key that is new here asks for nothing of the service, so that what is
+// written offline is kept, however much waits before it.
 func (e *Engine) sentBefore(ctx context.Context, r *room, key [16]byte) (sent Sent, found bool, err error) {
 	if key == ([16]byte{}) {
 		return sent, false, nil
 	}
-	if err := e.flush(ctx, r); err != nil {
+	sent, found, err = e.sentWith(ctx, r, key)
+	if err != nil || found || sent.ID == (content.MessageID{}) {
+		return sent, found, err
+	}
+	if err := e.flushed(ctx, r, sent.ID); err != nil {
 		return sent, false, err
 	}
+	return e.sentWith(ctx, r, key)
+}
+
+// sentWith looks a key up: a zero ID when no message was written with it, found
+// when that message has its place in the room.
+func (e *Engine) sentWith(ctx context.Context, r *room, key [16]byte) (sent Sent, found bool, err error) {
+	sent.Chat = r.rec.ID
 	err = e.Store.View(ctx, func(tx Tx) error {
 		raw, err := tx.Get(TableSent, sentKey(r.rec.ID, key))
 		if err != nil || len(raw) != len(sent.ID) {
 			return err
 		}
+		sent.ID = content.MessageID(raw)
 		var l Line
-		l, found, err = tx.Line(r.rec.ID, content.MessageID(raw))
-		sent = Sent{Chat: r.rec.ID, Seq: l.Seq, Epoch: l.Epoch, ID: l.ID}
+		l, found, err = tx.Line(r.rec.ID, sent.ID)
+		sent.Seq, sent.Epoch = l.Seq, l.Epoch
 		return err
 	})
 	return sent, found, err
@@ -186,7 +202,7 @@ func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, bu
 	}); err != nil {
 		return Sent{}, err
 	}
-	if err := e.flush(ctx, r); err != nil {
+	if err := e.flushed(ctx, r, id); err != nil {
 		return Sent{Chat: r.rec.ID, ID: id}, err
 	}
 	var line Line
@@ -199,6 +215,33 @@ func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, bu
 		err = fmt.Errorf("sdk: %s was sent and left no line", id)
 	}
 	return Sent{Chat: r.rec.ID, Seq: line.Seq, Epoch: line.Epoch, ID: id}, err
+}
+
+// keptError is why a message did not go out that is in the outbox still.
+type keptError struct{ error }
+
+func (k keptError) Unwrap() []error { return []error{k.error, ErrKept} }
+
+// flushed is flush, for who waits for one message: an error is ErrKept as well
+// while that message is in the outbox.
+func (e *Engine) flushed(ctx context.Context, r *room, id content.MessageID) error {
+	failed := e.flush(ctx, r)
+	if failed == nil {
+		return nil
+	}
+	kept := false
+	err := e.Store.View(context.WithoutCancel(ctx), func(tx Tx) error {
+		queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+		kept = slices.ContainsFunc(queue, func(w waiting) bool { return w.ID == id })
+		return err
+	})
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	if kept {
+		return keptError{failed}
+	}
+	return failed
 }
 
 // flush delivers what waits in a room's outbox.

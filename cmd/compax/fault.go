@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -50,6 +52,9 @@ func explain(err error) *local.Error {
 	}
 	var h *hinted
 	e := classify(err)
+	if e.Exit == exitOffline && errors.Is(err, sdk.ErrKept) {
+		e.Hint = "the message is kept: the next command that reaches the service sends it"
+	}
 	if errors.As(err, &h) {
 		e.Hint = h.hint
 	}
@@ -95,7 +100,7 @@ func classify(err error) *local.Error {
 		return &local.Error{Code: "disk_full", Exit: exitOffline, Detail: "the disk of this machine is full", Hint: "make room and try again: nothing is lost"}
 	case errors.As(err, &path):
 		return &local.Error{Code: "file", Exit: exitUsage, Detail: fmt.Sprintf("%s: %v", path.Path, path.Err)}
-	case errors.Is(err, identity.ErrFormat):
+	case errors.Is(err, identity.ErrFormat), errors.Is(err, content.ErrLimit):
 		return &local.Error{Code: "usage", Exit: exitUsage, Detail: tidy(err.Error())}
 	case errors.Is(err, context.Canceled):
 		return &local.Error{Code: "stopped", Exit: exitStopped, Detail: "interrupted"}

@@ -41,7 +41,11 @@ var engineFaults = []struct {
 func engineFault(err error) *local.Error {
 	for _, f := range engineFaults {
 		if errors.Is(err, f.is) {
-			return &local.Error{Code: f.code, Exit: f.exit, Detail: tidy(err.Error()), Hint: f.hint}
+			detail := tidy(err.Error())
+			if f.is == sdk.ErrRevoked {
+				detail = f.is.Error() // the service's words for it say the same
+			}
+			return &local.Error{Code: f.code, Exit: f.exit, Detail: detail, Hint: f.hint}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +37,10 @@ chat has exactly two people; asking for the same one again gives the same room.`
 		switch {
 		case (req.Title == "") == (direct == ""):
 			return usage("give --title for a group, or --direct for a chat of two")
-		case len(req.Title) > content.MaxTitle:
-			return usage("a title has at most %d bytes", content.MaxTitle)
+		case direct == "":
+			if err := titled(req.Title); err != nil {
+				return err
+			}
 		}
 		if direct != "" {
 			w, err := who(direct)
@@ -60,8 +63,8 @@ chat has exactly two people; asking for the same one again gives the same room.`
 func (a *app) roomRenameCommand() *cobra.Command {
 	cmd := command("rename CHAT TITLE", "Give a room another title", args("CHAT", "TITLE"), func(cmd *cobra.Command, args []string) error {
 		title := strings.TrimSpace(args[1])
-		if title == "" || len(title) > content.MaxTitle {
-			return usage("a title has 1 to %d bytes", content.MaxTitle)
+		if err := titled(title); err != nil {
+			return err
 		}
 		return a.onChat(cmd.Context(), args[0], func(ctx context.Context, p local.Profile, id delivery.RoomID) error {
 			if _, err := p.Rename(ctx, local.RenameRequest{Chat: id, Title: title}); err != nil {
@@ -72,6 +75,14 @@ func (a *app) roomRenameCommand() *cobra.Command {
 	})
 	cmd.ValidArgsFunction = a.completeChat
 	return cmd
+}
+
+// titled checks the title of a room.
+func titled(title string) error {
+	if title == "" || len(title) > content.MaxTitle || !utf8.ValidString(title) {
+		return usage("a title has 1 to %d bytes of UTF-8", content.MaxTitle)
+	}
+	return nil
 }
 
 // onChat opens the profile, finds a chat and runs f on it.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,8 @@ func (a *app) sendCommand() *cobra.Command {
 caption. The number of the message is printed when the service has accepted it.
 
 Offline, the message is kept and goes out with the next command that reaches the
-service; the exit code is then 3.`
+service; the exit code is then 3, and the error says that it is kept. A file is not:
+send it again, and its upload goes on where it stopped.`
 	cmd.Example = example(`compax send -p ada Tea "Tea at five?"`, `compax send -p ada Tea --file photo.jpg`, `date | compax send -p ada Tea -`)
 	cmd.ValidArgsFunction = a.completeChat
 	cmd.Flags().StringVarP(&file, "file", "f", "", "a file to send")
@@ -61,9 +63,6 @@ service; the exit code is then 3.`
 			bar := a.bar(filepath.Base(file))
 			sent, err := p.Send(ctx, req, bar.show)
 			bar.end()
-			if isOffline(err) {
-				return hint(err, "the message is kept: the next command that reaches the service sends it")
-			}
 			if err != nil {
 				return err
 			}
@@ -86,6 +85,9 @@ func sendable(path string) (string, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return "", usage("%s is no file", path)
+	}
+	if !utf8.ValidString(filepath.Base(path)) {
+		return "", hint(usage("the file's name is no UTF-8"), "rename it, or send a copy")
 	}
 	return filepath.Abs(path)
 }

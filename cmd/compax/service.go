@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/node"
+	"github.com/askucher/compax-core/sdk/local"
 )
 
 // serviceFlags are the flags of up and server.
@@ -134,8 +136,9 @@ func startFault(c node.Config, err error) error {
 		return hint(fault, "this user may not do that: choose another folder (--dir) or a port above 1023 (--listen)")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return hint(fault, "this machine does not have that address: see --listen and --metrics-listen")
-	case errors.Is(err, syscall.ENOSPC):
-		return hint(err, "make room in %s and start again", c.Dir)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, delivery.ErrFull):
+		return &local.Error{Code: "disk_full", Exit: exitOffline, Detail: fmt.Sprintf("the service in %s does not start: the disk is full", c.Dir),
+			Hint: "make room there and start again: nothing is lost"}
 	}
 	return fault
 }

@@ -12,18 +12,18 @@ import (
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
-	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
 // with opens the chosen profile, catches up with the service, runs f and closes
-// the profile. Offline, f still runs on what is here, and the person is told.
+// the profile. Offline, and on a device that was revoked, f still runs on what is
+// here, and the person is told.
 func (a *app) with(ctx context.Context, f func(ctx context.Context, p local.Profile) error) error {
 	return a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
 		if _, err := p.Sync(ctx, local.None{}); err != nil {
 			e := explain(err)
-			if e.Exit != exitOffline || ctx.Err() != nil {
+			if e.Exit != exitOffline && e.Code != string(delivery.CodeRevoked) || ctx.Err() != nil {
 				return err
 			}
 			defer a.say("compax: %s: this is what was here before", clean(e.Detail))
@@ -145,11 +145,6 @@ func (a *app) askPhrase() ([]byte, error) {
 		return b, nil
 	}
 	return io.ReadAll(io.LimitReader(a.in, maxPhrase+1))
-}
-
-// isOffline reports whether an error says that the service was not reached.
-func isOffline(err error) bool {
-	return err != nil && (errors.Is(err, client.ErrOffline) || explain(err).Code == "offline")
 }
 
 // completeProfiles offers the names of profiles.

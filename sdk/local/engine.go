@@ -65,9 +65,17 @@ func latest(c Chat) time.Time {
 	return *c.Time
 }
 
+// kindName is a room's kind as scripts read it.
+func kindName(k delivery.RoomKind) string {
+	if k == delivery.RoomDirect {
+		return "direct"
+	}
+	return "group"
+}
+
 func (e engine) chat(ctx context.Context, c sdk.Chat) (Chat, error) {
 	out := Chat{
-		Chat: c.Room.ID, Title: c.Title, Kind: string(c.Room.Kind), Status: string(c.Room.Status), Seq: c.Room.Cursor, Unread: c.Unread,
+		Chat: c.Room.ID, Title: c.Title, Kind: kindName(c.Room.Kind), Status: string(c.Room.Status), Seq: c.Room.Cursor, Unread: c.Unread,
 	}
 	if c.Last != nil {
 		out.Time, out.Last = moment(c.Last.TimeMS), c.Last.Text

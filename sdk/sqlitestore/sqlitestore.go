@@ -16,8 +16,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // also the driver "sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/askucher/compax-core/sdk"
 )
@@ -87,6 +89,9 @@ func open(ctx context.Context, path string, lock *fileLock) (*Store, error) {
 func migrate(ctx context.Context, db *sql.DB) error {
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		if err = full(err); errors.Is(err, syscall.ENOSPC) {
+			return fmt.Errorf("the profile's store: %w", err)
+		}
 		return fmt.Errorf("the profile's store is damaged or no store: %w", err)
 	}
 	if version > Version {
@@ -127,18 +132,28 @@ func (s *Store) View(ctx context.Context, f func(sdk.Tx) error) error { return s
 func (s *Store) run(ctx context.Context, readOnly bool, f func(sdk.Tx) error) error {
 	t, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
 	if err != nil {
-		return fmt.Errorf("the profile's store: begin: %w", err)
+		return fmt.Errorf("the profile's store: begin: %w", full(err))
 	}
 	if err := f(&tx{ctx: ctx, tx: t}); err != nil {
-		return errors.Join(err, t.Rollback())
+		return errors.Join(full(err), t.Rollback())
 	}
 	if readOnly {
 		return t.Rollback()
 	}
 	if err := t.Commit(); err != nil {
-		return fmt.Errorf("the profile's store: commit: %w", err)
+		return fmt.Errorf("the profile's store: commit: %w", full(err))
 	}
 	return nil
+}
+
+// full adds syscall.ENOSPC to what the driver says of a disk without room. Growing
+// the index of the WAL fails on such a disk before any write does.
+func full(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) {
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
+	return err
 }
 
 // Close implements [sdk.Store].

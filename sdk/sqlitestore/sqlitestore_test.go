@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/askucher/compax-core/sdk"
@@ -81,5 +82,41 @@ func TestDamageIsSaid(t *testing.T) {
 	}
 	if _, err := sqlitestore.Open(t.Context(), path); err == nil {
 		t.Fatal("a text file opens as a store")
+	}
+}
+
+// TestFullDisk: what does not fit is refused as ENOSPC and changes nothing; with
+// room again the store goes on.
+func TestFullDisk(t *testing.T) {
+	ctx := t.Context()
+	s, err := sqlitestore.Open(ctx, filepath.Join(t.TempDir(), "profile.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Limit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	large := bytes.Repeat([]byte("full"), 1<<18)
+	write := func() error {
+		return s.Update(ctx, func(tx sdk.Tx) error { return tx.Put(sdk.TableOutbox, "key", large) })
+	}
+	if err := write(); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a full disk gives %v", err)
+	}
+	if err := s.View(ctx, func(tx sdk.Tx) error {
+		got, err := tx.Get(sdk.TableOutbox, "key")
+		if len(got) != 0 {
+			t.Errorf("%d bytes were kept of what was refused", len(got))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Unlimit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Fatalf("with room again: %v", err)
 	}
 }
