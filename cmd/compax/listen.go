@@ -219,7 +219,7 @@ func (v *view) seen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, seenTime)
 	defer cancel()
 	for id, seq := range v.last {
-		if _, err := v.p.Seen(ctx, local.SeenRequest{Chat: id, Seq: seq}); err != nil && !isOffline(err) {
+		if _, err := v.p.Seen(ctx, local.SeenRequest{Chat: id, Seq: seq}); err != nil && explain(err).Exit != exitOffline {
 			v.a.say("compax: marking as read: %s", clean(explain(err).Detail))
 		}
 	}
