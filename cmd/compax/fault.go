@@ -115,6 +115,8 @@ func refused(err error, r *delivery.Error) *local.Error {
 		e.Exit = exitOffline
 	}
 	switch r.Code {
+	case delivery.CodeBadRequest:
+		e.Hint = "check that this machine's clock is right (date); else the service is of another version"
 	case delivery.CodeLogIn:
 		e.Exit, e.Hint = exitRefused, "the service does not know this device: is it the server where the account was made?"
 	case delivery.CodeRevoked:

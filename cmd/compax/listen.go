@@ -31,9 +31,9 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 --count came. Titles, joins and names are printed with --events and not counted.`
 	cmd.Example = example(`compax listen -p ada`, `compax listen -p ada --chat Tea --count 1 --timeout 60s --json`)
 	flags := cmd.Flags()
-	flags.StringVar(&in, "chat", "", "only this chat")
-	flags.StringVar(&since, "since", "", "start after this number instead (with --chat)")
-	flags.IntVarP(&count, "count", "n", 0, "end after so many messages of people")
+	flags.StringVar(&in, "chat", "", "only this `CHAT`")
+	flags.StringVar(&since, "since", "", "start after this `SEQ` instead (with --chat)")
+	flags.IntVarP(&count, "count", "n", 0, "end after `N` messages of people")
 	flags.DurationVar(&timeout, "timeout", 0, "end after this time, such as 90s or 5m")
 	flags.BoolVar(&req.Events, "events", false, "titles, joins and names as well")
 	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
@@ -116,8 +116,8 @@ func (a *app) historyCommand() *cobra.Command {
 their message. The number in front of a message is what reply, edit, delete, react
 and get take.`
 	flags := cmd.Flags()
-	flags.StringVar(&since, "since", "", "start after this number")
-	flags.IntVarP(&req.Limit, "limit", "n", 0, "only the last so many")
+	flags.StringVar(&since, "since", "", "start after this `SEQ`")
+	flags.IntVarP(&req.Limit, "limit", "n", 0, "only the last `N`")
 	flags.BoolVar(&req.Events, "events", false, "titles, joins and names as well")
 	cmd.ValidArgsFunction = a.completeChat
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -151,8 +151,8 @@ func (a *app) searchCommand() *cobra.Command {
 	cmd := command("search TEXT", "Find messages by part of their text", args("TEXT"), nil)
 	cmd.Long = `Finds messages by part of their text, newest first. It searches on this device:
 the service cannot.`
-	cmd.Flags().StringVar(&in, "chat", "", "only this chat")
-	cmd.Flags().IntVarP(&req.Limit, "limit", "n", 100, "at most so many")
+	cmd.Flags().StringVar(&in, "chat", "", "only this `CHAT`")
+	cmd.Flags().IntVarP(&req.Limit, "limit", "n", 100, "at most `N`")
 	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if req.Limit < 1 {

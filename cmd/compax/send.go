@@ -32,8 +32,8 @@ service; the exit code is then 3, and the error says that it is kept. A file is 
 send it again, and its upload goes on where it stopped.`
 	cmd.Example = example(`compax send -p ada Tea "Tea at five?"`, `compax send -p ada Tea --file photo.jpg`, `date | compax send -p ada Tea -`)
 	cmd.ValidArgsFunction = a.completeChat
-	cmd.Flags().StringVarP(&file, "file", "f", "", "a file to send")
-	cmd.Flags().StringVarP(&reply, "reply", "r", "", "number of the message that this answers")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "a `FILE` to send")
+	cmd.Flags().StringVarP(&reply, "reply", "r", "", "`SEQ` of the message that this answers")
 	must(cmd.MarkFlagFilename("file"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		req := local.SendRequest{Key: newKey()}
@@ -183,7 +183,7 @@ func (a *app) getCommand() *cobra.Command {
 		})
 	cmd.Long = `Saves the file that a message carries. An interrupted one goes on where it
 stopped. A file that is there is not overwritten, except with --force.`
-	cmd.Flags().StringVarP(&output, "output", "o", "", "where to save it")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` to save it as")
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite")
 	must(cmd.MarkFlagFilename("output"))
 	return cmd
