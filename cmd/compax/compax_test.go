@@ -142,6 +142,11 @@ func TestSend(t *testing.T) {
 	}
 	w.fake.fail = client.ErrOffline
 	w.wants(3, "send", teaRoom.String(), "x")
+	if strings.Contains(w.err.String(), "is kept") {
+		t.Errorf("said %q of a message that is not kept", &w.err)
+	}
+	w.fake.fail = fmt.Errorf("%w: %w", sdk.ErrKept, client.ErrOffline)
+	w.wants(3, "send", teaRoom.String(), "x")
 	if !strings.Contains(w.err.String(), "the message is kept") {
 		t.Errorf("said %q", &w.err)
 	}
@@ -179,7 +184,12 @@ func TestReadingWorksOffline(t *testing.T) {
 	if !strings.Contains(w.out.String(), "hello") || !strings.Contains(w.err.String(), "cannot be reached") {
 		t.Errorf("said %q, %q", &w.out, &w.err)
 	}
-	w.fake.failSync = sdk.ErrRevoked
+	w.fake.failSync = sdk.ErrRevoked // what it has can still be read
+	w.wants(0, "history", "Tea")
+	if !strings.Contains(w.out.String(), "hello") || !strings.Contains(w.err.String(), "revoked") {
+		t.Errorf("said %q, %q", &w.out, &w.err)
+	}
+	w.fake.failSync = delivery.Refuse(delivery.CodeRefused, "no")
 	w.wants(4, "history", "Tea")
 }
 
