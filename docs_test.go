@@ -178,14 +178,8 @@ func topLevelNames(t *testing.T) map[string]bool {
 		first, _, _ := strings.Cut(pattern, "/")
 		out[first] = true
 	}
-	for _, p := range pending {
-		delete(out, p)
-	}
 	return out
 }
-
-// pending names parts that documents speak of and that are being built.
-var pending = []string{"interop"}
 
 func TestReferences(t *testing.T) {
 	text := "See [a](docs/a.md#part), [site](https://example.org/x) and `store/sqlite`, not `x509/y` or `store and bus`."
