@@ -15,6 +15,7 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/client/native"
+	"github.com/askucher/compax-core/delivery/server"
 	"github.com/askucher/compax-core/identity/phrase"
 	"github.com/askucher/compax-core/node"
 	"github.com/askucher/compax-core/sdk"
@@ -39,7 +40,8 @@ func newHome(t *testing.T) *home {
 func (h *home) start(listen string) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: listen, MetricsListen: "off", DrainSeconds: 1})
+	// Without proof of work: a test says in a second what a person says in a day.
+	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}})
 	must(h.t, err)
 	h.url = n.URL()
 	done := make(chan error, 1)
