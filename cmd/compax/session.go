@@ -12,7 +12,6 @@ import (
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
-	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk/local"
 )
@@ -146,11 +145,6 @@ func (a *app) askPhrase() ([]byte, error) {
 		return b, nil
 	}
 	return io.ReadAll(io.LimitReader(a.in, maxPhrase+1))
-}
-
-// isOffline reports whether an error says that the service was not reached.
-func isOffline(err error) bool {
-	return err != nil && (errors.Is(err, client.ErrOffline) || explain(err).Code == "offline")
 }
 
 // completeProfiles offers the names of profiles.
