@@ -64,42 +64,65 @@ func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
 	return e.pause(ctx, 0, cause)
 }
 
-// offerAtMost bounds how many kept entries are offered.
-const offerAtMost = 2000
+// offerAtMost bounds how many kept entries go into one offer; a room may need many.
+const offerAtMost = delivery.MaxLogEntries / 2
 
-// offer gives the service the entries that it may have lost, in their order, and
-// the GroupInfo of the epoch behind the last of them. healed says that the room is
-// open again.
+// offer gives the service the entries that it may have lost, in their order and
+// in as many pieces as they need, and with the last commit the GroupInfo of the
+// epoch behind it. healed says that the room is open again.
 func (e *Engine) offer(ctx context.Context, r *room) (healed bool, err error) {
-	entries, err := e.kept(ctx, r.rec.ID, offerAtMost)
+	from, last, err := e.lost(ctx, r.rec.ID)
 	if err != nil {
 		return false, err
 	}
-	size := 0
-	for i := len(entries) - 1; i >= 0; i-- {
-		if size += len(entries[i].Bytes) + 32; size > delivery.MaxLogPage {
-			entries = entries[i+1:]
+	got := delivery.HealResponse{Status: delivery.RoomHealing}
+	for {
+		piece, next, err := e.keptAfter(ctx, r.rec.ID, from)
+		if err != nil {
+			return false, err
+		}
+		offer := delivery.HealRequest{Entries: piece}
+		for _, entry := range piece {
+			if entry.Kind == delivery.KindCommit && entry.Seq == last && r.state.group != nil && r.state.group.Active() {
+				if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
+					return false, fmt.Errorf("sdk: offer kept entries: %w", err)
+				}
+			}
+		}
+		if got, err = e.client.Heal(ctx, r.rec.ID, offer); err != nil {
+			return false, e.fail(ctx, err)
+		}
+		if got.Status != delivery.RoomHealing || len(piece) == 0 {
 			break
 		}
-	}
-	offer, commits := delivery.HealRequest{}, false
-	for _, entry := range entries {
-		if entry.Kind != delivery.KindIncarnation {
-			offer.Entries = append(offer.Entries, entry)
-			commits = commits || entry.Kind == delivery.KindCommit
+		if got.Taken < len(piece) {
+			from = ^uint64(0) // the rest does not fit behind what others brought: say that there is nothing more
+			continue
 		}
+		from = next
 	}
-	if commits && r.state.group != nil && r.state.group.Active() {
-		if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
-			return false, fmt.Errorf("sdk: offer kept entries: %w", err)
-		}
-	}
-	got, err := e.client.Heal(ctx, r.rec.ID, offer)
-	if err == nil && got.Status == delivery.RoomHealing && got.Taken < len(offer.Entries) {
-		// The rest does not fit behind what others brought: this device has nothing more.
-		got, err = e.client.Heal(ctx, r.rec.ID, delivery.HealRequest{})
-	}
-	return err == nil && got.Status != delivery.RoomHealing, e.fail(ctx, err)
+	return got.Status != delivery.RoomHealing, nil
+}
+
+// lost tells from where on the service may have lost entries of a room: behind
+// the seq that the latest incarnation entry jumped from, and which kept entry is
+// the last commit. Without an incarnation entry everything that is kept is offered.
+func (e *Engine) lost(ctx context.Context, id delivery.RoomID) (after, lastCommit uint64, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		return tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
+			entry, err := parseRaw(value)
+			switch {
+			case err != nil:
+				return false, err
+			case entry.Kind == delivery.KindIncarnation && entry.Seq > delivery.IncarnationJump:
+				after = entry.Seq - delivery.IncarnationJump - 1
+			case entry.Kind == delivery.KindCommit:
+				lastCommit = entry.Seq
+			}
+			return true, nil
+		})
+	})
+	return after, lastCommit, err
 }
 
 // restored is called when a room's log tells of a restore: what the service lost

@@ -87,20 +87,26 @@ func expire(tx Tx, id delivery.RoomID, nowMS int64) error {
 	return nil
 }
 
-// kept are the last n entries of a room as they were read.
-func (e *Engine) kept(ctx context.Context, id delivery.RoomID, n int) (out []delivery.Entry, err error) {
+// keptAfter are entries of a room behind a seq as they were read, without
+// incarnations: one offer's worth. next is the seq to go on from.
+func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64) (out []delivery.Entry, next uint64, err error) {
+	size := 0
+	next = after
 	err = e.Store.View(ctx, func(tx Tx) error {
-		return tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
+		return tx.Scan(TableRaw, roomKey(id, ""), seqKey(id, after), func(_ string, value []byte) (bool, error) {
 			entry, err := parseRaw(value)
-			out = append(out, entry)
-			if len(out) > 2*n {
-				out = append(out[:0], out[len(out)-n:]...)
+			if err != nil {
+				return false, err
 			}
-			return true, err
+			if size += len(entry.Bytes) + 32; size > delivery.MaxLogPage && len(out) > 0 {
+				return false, nil
+			}
+			next = entry.Seq
+			if entry.Kind != delivery.KindIncarnation {
+				out = append(out, entry)
+			}
+			return len(out) < offerAtMost, nil
 		})
 	})
-	if len(out) > n {
-		out = out[len(out)-n:]
-	}
-	return out, err
+	return out, next, err
 }

@@ -172,6 +172,46 @@ func TestRestoredServer(t *testing.T) {
 	ada.reads(room, "before the backup", "lost by the service, kept by Ada", "after a change", "after the restore")
 }
 
+// TestRestoredFromLongAgo: what the service lost is more than one offer holds, with
+// a change of the room in the middle. It comes back in pieces.
+func TestRestoredFromLongAgo(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+	room, err := ada.NewRoom(ctx, "Backup")
+	must(t, err)
+	ada.invite(room, bob)
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	listen := h.url[len("http://"):]
+	h.start(listen)
+	var want []string
+	say := func(n int) {
+		for range n {
+			want = append(want, fmt.Sprintf("message %d", len(want)))
+			ada.say(room, want[len(want)-1])
+		}
+	}
+	say(delivery.MaxLogEntries * 6 / 10)
+	ada.invite(room, carl)
+	say(delivery.MaxLogEntries * 6 / 10)
+	h.stop()
+	h.restore(backup, listen)
+	must(t, carl.Refresh(ctx, room)) // it comes too early: the service does not know it there yet
+	for range 3 {
+		must(t, ada.Refresh(ctx, room))
+		must(t, bob.Refresh(ctx, room))
+		must(t, carl.Refresh(ctx, room))
+	}
+	bob.reads(room, want...)
+	if got := carl.read(room); len(got) != delivery.MaxLogEntries*6/10 {
+		t.Fatalf("carl reads %d messages", len(got))
+	}
+	bob.say(room, "after it")
+	ada.reads(room, append(want, "after it")...)
+}
+
 // restore replaces the service's data by a backup and starts it again.
 func (h *home) restore(backup, listen string) {
 	h.t.Helper()
