@@ -22,9 +22,6 @@ func judged(list []follower.Proposal) []policy.Proposal {
 // exactly as the service did, and gives the state after it. A commit by which
 // this device goes leads to a state without roster.
 func judge(s state, c *mls.StagedCommit) (state, error) {
-	if c.SelfRemoved {
-		return state{group: c.Next}, nil
-	}
 	after, err := policy.RoomOf(c.Next.Context().Extensions)
 	if err != nil {
 		return state{}, err
@@ -50,6 +47,9 @@ func judge(s state, c *mls.StagedCommit) (state, error) {
 	roster, err := policy.CheckCommit(s.roster, change)
 	if err != nil {
 		return state{}, fmt.Errorf("%w: %w", ErrStuck, err)
+	}
+	if c.SelfRemoved {
+		return state{group: c.Next}, nil
 	}
 	return state{c.Next, after, roster}, nil
 }
