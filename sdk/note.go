@@ -59,6 +59,10 @@ func (e *Engine) gap(tx Tx, r *room, from, to uint64, why string) error {
 
 // changedRoom notes who came and went by a commit.
 func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
+	if o.copied {
+		r.rec.Renew = "another copy of this profile has used its place"
+		return nil
+	}
 	if o.commit.SelfRemoved {
 		if r.rec.Status == StatusOpen {
 			r.rec.Status = StatusOut

@@ -12,6 +12,7 @@ import (
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // catchUp reads the room's log from the cursor to its end. The caller holds the
@@ -37,6 +38,9 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		if err := e.take(ctx, r, page.Entries); err != nil {
 			return err
 		}
+		if r.rec.Renew != "" && r.state.group != nil && !r.state.group.Active() {
+			return e.rejoin(ctx, r, r.rec.Renew)
+		}
 		if restored {
 			if err := e.restored(ctx, r); err != nil {
 				return err
@@ -57,6 +61,7 @@ type opened struct {
 	commit *mls.StagedCommit
 	before *policy.Roster // with commit: who was in the room, and who is
 	after  *policy.Roster
+	copied bool   // commit by which another copy of this profile took this device's place
 	own    bool   // said by this device: its content is in the outbox or kept already
 	cause  string // why it cannot be read
 }
@@ -107,6 +112,9 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 		}
 		s = next
 		done = append(done, o)
+		if o.copied {
+			break // what follows is for the other copy; this one comes in again
+		}
 	}
 	if err := e.keep(ctx, r, s, done, steps); err != nil {
 		return err
@@ -181,6 +189,7 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 			return o, s, nil, &errBroken{entry, "policy", err}
 		}
 		o.commit, o.before, o.after = got, s.roster, next.roster
+		o.copied = got.SelfRemoved && got.External && e.isThis(got.Committer.Node)
 		return o, next, &got.Step, nil
 	}
 	if errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindApplication {
@@ -194,6 +203,12 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 		o.cause = cause(err, entry, s)
 	}
 	return o, s, nil, nil
+}
+
+// isThis reports whether a leaf is this very device's.
+func (e *Engine) isThis(leaf *wire.LeafNode) bool {
+	cred, err := policy.CheckLeaf(leaf)
+	return err == nil && cred.Identity() == e.account.Identity && cred.DeviceID() == e.account.Device
 }
 
 // reason is the code under which a broken commit is reported.

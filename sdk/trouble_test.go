@@ -93,6 +93,18 @@ func TestCopiedProfile(t *testing.T) {
 	if got[len(got)-1] != "I read you" {
 		t.Fatalf("the copy reads %q", got)
 	}
+
+	// The first one comes in again as well: its next login tells it of the copy.
+	ada.restart()
+	ada.say(room, "from the first")
+	bob.reads(room, "one", "two", "from the copy", "I read you", "from the first")
+	if got := ada.read(room); got[len(got)-1] != "from the first" {
+		t.Fatalf("the first one reads %q", got)
+	}
+	bob.say(room, "and you")
+	if got := ada.read(room); got[len(got)-1] != "and you" {
+		t.Fatalf("the first one reads %q", got)
+	}
 }
 
 // TestAwayForFiveThousandMessages: who comes back has all of it, in order, once.
