@@ -25,7 +25,6 @@ type Plan struct {
 	Away   float64 // chance, each step, that a device is put away for a while
 	Weeks  bool    // some absences last longer than the service keeps its log
 	Lose   bool    // phones are lost: their owners revoke them
-	Copy   bool    // profiles are copied and both copies used
 	Backup bool    // the service is restored from an old backup, once
 }
 
