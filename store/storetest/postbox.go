@@ -271,3 +271,15 @@ var mailboxes = []contract{
 		}
 	}},
 }
+
+// keyPackage n of device d, suite 1.
+func keyPackage(d, n int) delivery.StoredKeyPackage {
+	ref, bytes := seed(fmt.Sprint("package ", d), n), seed(fmt.Sprint("package bytes ", d), n)
+	return delivery.StoredKeyPackage{Ref: ref[:], Device: deviceID(d), Identity: person(d / 10), Suite: 1, Bytes: bytes[:], NotAfterMS: now + 1000}
+}
+
+func lastResort(d, n int) delivery.StoredKeyPackage {
+	p := keyPackage(d, n)
+	p.LastResort = true
+	return p
+}
