@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/askucher/compax-core/internal/testdata"
 )
 
 // pattern returns n repeatable bytes.
@@ -284,10 +286,7 @@ func (c *count) Write(b []byte) (int, error) { c.n += len(b); return len(b), nil
 // TestStreamIndependent opens a streamed file with Node's crypto alone, by the
 // description of the construction.
 func TestStreamIndependent(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("SKIPPED: node is not installed, so a streamed file is not opened by an independent program; install Node.js 18 or newer")
-	}
+	node := testdata.Program(t, "node", "install Node.js 18 or newer")
 	plain := pattern(2*ChunkSize+1234, 11)
 	e, sealed := seal(t, plain, false)
 	cmd := exec.Command(node, filepath.Join("testdata", "openstream.mjs"), hex.EncodeToString(e.Key), hex.EncodeToString(e.Nonce))

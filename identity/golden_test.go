@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/askucher/compax-core/internal/testdata"
 )
 
 // The golden files hold the byte layouts that other programs rely on. They are
@@ -86,10 +88,7 @@ func TestGolden(t *testing.T) {
 
 // TestIndependent runs testdata/independent.mjs and compares every value.
 func TestIndependent(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("SKIPPED: node is not installed, so the layouts are not compared with an independent program; install Node.js 18 or newer")
-	}
+	node := testdata.Program(t, "node", "install Node.js 18 or newer")
 	out, err := exec.Command(node, filepath.Join("testdata", "independent.mjs")).Output()
 	if err != nil {
 		var exit *exec.ExitError

@@ -5,15 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/askucher/compax-core/internal/testdata"
 )
 
 // TestIndependent derives the known account in a program that shares nothing
 // with this package but the word list.
 func TestIndependent(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("SKIPPED: node is not installed, so the account is not derived by an independent program; install Node.js 18 or newer")
-	}
+	node := testdata.Program(t, "node", "install Node.js 18 or newer")
 	out, err := exec.Command(node, filepath.Join("testdata", "independent.mjs")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,12 +1,12 @@
 // Package testdata finds the large files that tests read in place instead of
 // carrying copies of them: the official RFC 9420 vectors, the MIMI content
-// examples, the wallet vectors.
+// examples, the wallet vectors; and the programs that tests compare with.
 //
 // They live in a folder named shared. The folder is $COMPAX_SHARED when that
 // is set, and otherwise stands beside the repository (../shared). A clone
 // without it still tests, with the project's own recorded cases: what needs
-// the folder skips and says where the data comes from. With CI=true a missing
-// file is a failure, so that no run reports green by not looking.
+// the folder skips and says where the data comes from. With CI=true what is
+// missing is a failure, so that no run reports green by not looking.
 //
 // Only tests and test-support packages may import this package; the import
 // table in arch_test.go holds that. Start reading at Path.
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -74,6 +75,23 @@ func missing(t testing.TB, rel string, cause error) {
 	}
 	text := fmt.Sprintf("%s is not here (%v).\nOrigin: %s.\nPut it into ../shared beside the repository, or set COMPAX_SHARED to the folder that holds %s.",
 		rel, cause, origin, folder)
+	absent(t, text)
+}
+
+// Program returns the path of a program that a test compares with ("node").
+// When it is not installed, the test ends as with [Path]; how says how to get it.
+func Program(t testing.TB, name, how string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		absent(t, fmt.Sprintf("%s is not installed (%v): %s.", name, err, how))
+	}
+	return path
+}
+
+// absent ends the test for what it needs and is not here.
+func absent(t testing.TB, text string) {
+	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("testdata: %s", text)
 	}

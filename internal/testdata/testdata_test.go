@@ -67,19 +67,24 @@ func (e *ended) Fatalf(format string, args ...any) { e.how = "failed"; e.text = 
 func (e *ended) Skipf(format string, args ...any)  { e.how = "skipped"; e.text = format; panic(e) }
 
 func TestMissingSkipsLoudlyAndFailsInCI(t *testing.T) {
-	for ci, want := range map[string]string{"": "skipped", "true": "failed"} {
-		t.Setenv("CI", ci)
-		e := &ended{TB: t}
-		func() {
-			defer func() {
-				if r := recover(); r != nil && r != any(e) {
-					panic(r)
-				}
+	for what, look := range map[string]func(testing.TB){
+		"file":    func(t testing.TB) { Path(t, "mls-vectors/no-such-file.json") },
+		"program": func(t testing.TB) { Program(t, "no-such-program", "write it") },
+	} {
+		for ci, want := range map[string]string{"": "skipped", "true": "failed"} {
+			t.Setenv("CI", ci)
+			e := &ended{TB: t}
+			func() {
+				defer func() {
+					if r := recover(); r != nil && r != any(e) {
+						panic(r)
+					}
+				}()
+				look(e)
 			}()
-			Path(e, "mls-vectors/no-such-file.json")
-		}()
-		if e.how != want {
-			t.Errorf("CI=%q: a missing file %s the test, want %s", ci, e.how, want)
+			if e.how != want {
+				t.Errorf("CI=%q: a missing %s: the test %q, want %s", ci, what, e.how, want)
+			}
 		}
 	}
 }
