@@ -226,7 +226,7 @@ func TestBodiesThatNeverComeAreGivenUp(t *testing.T) {
 		check(t, err)
 		_, err = fmt.Fprintf(conn, "POST /v1/challenges HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", size)
 		check(t, err)
-		check(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+		check(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		answer, err := io.ReadAll(conn)
 		if err != nil || !bytes.Contains(answer, []byte("bad_request")) {
 			t.Errorf("%s: %q, %v", size, answer, err)

@@ -45,6 +45,10 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// patience is how long a test waits for what takes milliseconds: only a fault
+// waits that long, also on a loaded machine under the race detector.
+const patience = time.Minute
+
 // world is a deployment: one store, one bus, and any number of instances.
 type world struct {
 	t       testing.TB
@@ -337,7 +341,7 @@ func (d *device) connect(t testing.TB, cursors ...delivery.Cursor) *connected {
 
 func (d *device) dial(t testing.TB) *connected {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, resp, err := websocket.Dial(ctx, d.at.http.URL+"/v1/connect", nil)
 	check(t, err)
@@ -367,7 +371,7 @@ func (d *device) dial(t testing.TB) *connected {
 
 func (k *connected) send(frame any) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	check(k.t, k.conn.Write(ctx, websocket.MessageBinary, delivery.AppendFrame(nil, frame)))
 }
@@ -378,8 +382,8 @@ func (k *connected) next() any {
 	select {
 	case f := <-k.frames:
 		return f
-	case <-time.After(20 * time.Second):
-		k.t.Fatal("no frame within 20 seconds")
+	case <-time.After(patience):
+		k.t.Fatalf("no frame within %v", patience)
 		return nil
 	}
 }
