@@ -32,6 +32,7 @@ func main() {
 	flag.BoolVar(&opt.propagated, "propagated", false, "also take out every err != nil")
 	flag.BoolVar(&opt.short, "short", true, "run the tests with -short")
 	flag.BoolVar(&opt.first, "first", false, "stop each run at its first failing test: faster, names fewer tests")
+	flag.BoolVar(&opt.own, "own", false, "run only the tests of the packages themselves, not of those that use them: faster, more survive")
 	flag.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "a run that takes longer counts as failed")
 	flag.StringVar(&opt.report, "report", "bin/mutants.txt", "where the whole table goes, relative to the root")
 	flag.IntVar(&opt.workers, "workers", 2, "runs at a time")

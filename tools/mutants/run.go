@@ -18,10 +18,10 @@ import (
 )
 
 type options struct {
-	root, report             string
-	propagated, short, first bool
-	timeout                  time.Duration
-	workers                  int
+	root, report                  string
+	propagated, short, first, own bool
+	timeout                       time.Duration
+	workers                       int
 }
 
 // outcome is what became of one check.
