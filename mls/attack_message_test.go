@@ -222,7 +222,8 @@ func TestAttackGenerations(t *testing.T) {
 	for _, generation := range []uint32{2001, 1 << 31, 1<<32 - 1} {
 		start := time.Now()
 		refused(t, w, victim, by.Group.ForgePrivate(w.Random(), frame, mls.Forged{Generation: &generation}), mls.ErrGenerationLimit)
-		if took := time.Since(start); took > time.Second {
+		// Walking there would take minutes at the least, looking at the number nothing.
+		if took := time.Since(start); took > 30*time.Second {
 			t.Fatalf("a jump to generation %d costs %v", generation, took)
 		}
 	}
