@@ -18,6 +18,7 @@ import (
 const mayImport = `
 internal/strict25519   -
 internal/testdata      -
+internal/testport      -
 
 # RFC 9420. Public state (wire, suite, tree, follower) apart from secrets (mls, hpke).
 mls/wire               -
@@ -67,7 +68,7 @@ interop/...            mls mls/... mlstest x509cred identity internal/...
 // testSupport lists packages that only tests may import, here also the
 // non-test code of other test support: they import testing.
 var testSupport = []string{
-	"internal/testdata", "mlstest", "store/storetest", "bus/bustest", "blob/blobtest", "sdk/sdktest",
+	"internal/testdata", "internal/testport", "mlstest", "store/storetest", "bus/bustest", "blob/blobtest", "sdk/sdktest",
 }
 
 // never says what packages may not reach, even through others, and why.

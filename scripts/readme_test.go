@@ -26,7 +26,7 @@ func TestReadme(t *testing.T) {
 	}
 	url := makeUp(t)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(conversation, shown, url))
 	cmd.Dir, err = filepath.Abs("..")

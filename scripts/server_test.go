@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/askucher/compax-core/internal/testport"
 )
 
 type serversKey struct{}
@@ -115,7 +117,8 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	all := ts.Value(serversKey{}).(servers)
 	name := args[0]
-	listen := "127.0.0.1:0"
+	listen, err := testport.Address()
+	ts.Check(err)
 	if old := all[name]; old != nil {
 		select {
 		case <-old.done:

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/askucher/compax-core/internal/testport"
 )
 
 var (
@@ -82,7 +84,11 @@ type world struct {
 func newWorld(t *testing.T, people ...string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), people: people, running: map[*exec.Cmd]bool{}}
-	w.start("127.0.0.1:0")
+	listen, err := testport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start(listen)
 	t.Cleanup(func() {
 		w.server.kill()
 		if t.Failed() {

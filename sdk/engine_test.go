@@ -17,31 +17,36 @@ import (
 	"github.com/askucher/compax-core/delivery/client/native"
 	"github.com/askucher/compax-core/delivery/server"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/internal/testport"
 	"github.com/askucher/compax-core/node"
 	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/sqlitestore"
 )
 
-// home is a real service in this process.
+// home is a real service in this process. It keeps its address when it stops and
+// starts again.
 type home struct {
-	t    *testing.T
-	dir  string
-	url  string
-	stop func()
+	t      *testing.T
+	dir    string
+	listen string
+	url    string
+	stop   func()
 }
 
 func newHome(t *testing.T) *home {
-	h := &home{t: t, dir: t.TempDir()}
-	h.start("127.0.0.1:0")
+	listen, err := testport.Address()
+	must(t, err)
+	h := &home{t: t, dir: t.TempDir(), listen: listen}
+	h.start()
 	t.Cleanup(func() { h.stop() })
 	return h
 }
 
-func (h *home) start(listen string) {
+func (h *home) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	// Without proof of work: a test says in a second what a person says in a day.
-	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}})
+	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: h.listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}})
 	must(h.t, err)
 	h.url = n.URL()
 	done := make(chan error, 1)
@@ -343,7 +348,7 @@ func TestOfflineMessagesGoOutLater(t *testing.T) {
 		drafts = drafts[1:]
 	}
 	ada.restart()
-	h.start(h.url[len("http://"):])
+	h.start()
 	ada.say(room, "now")
 	sent, err := ada.Send(ctx, room, drafts[0])
 	must(t, err)
@@ -369,7 +374,7 @@ func TestUnsentFileIsNotKept(t *testing.T) {
 	if _, err := ada.Send(ctx, room, sdk.Draft{File: file, Key: [16]byte{1}}); !errors.Is(err, client.ErrOffline) || errors.Is(err, sdk.ErrKept) {
 		t.Fatalf("a file without a service: %v", err)
 	}
-	h.start(h.url[len("http://"):])
+	h.start()
 	ada.say(room, "now")
 	ada.reads(room, "now")
 }

@@ -151,13 +151,12 @@ func TestRestoredServer(t *testing.T) {
 	h.stop()
 	backup := filepath.Join(t.TempDir(), "backup")
 	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
-	listen := h.url[len("http://"):]
-	h.start(listen)
+	h.start()
 	ada.say(room, "lost by the service, kept by Ada")
 	ada.invite(room, carl)
 	ada.say(room, "after a change")
 	h.stop()
-	h.restore(backup, listen)
+	h.restore(backup)
 	// The room opens when everybody in it has said what they kept.
 	done := make(chan error, 1)
 	go func() {
@@ -196,8 +195,7 @@ func TestRestoredFromLongAgo(t *testing.T) {
 	h.stop()
 	backup := filepath.Join(t.TempDir(), "backup")
 	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
-	listen := h.url[len("http://"):]
-	h.start(listen)
+	h.start()
 	var want []string
 	say := func(n int) {
 		for range n {
@@ -209,7 +207,7 @@ func TestRestoredFromLongAgo(t *testing.T) {
 	ada.invite(room, carl)
 	say(delivery.MaxLogEntries * 6 / 10)
 	h.stop()
-	h.restore(backup, listen)
+	h.restore(backup)
 	must(t, carl.Refresh(ctx, room)) // it comes too early: the service does not know it there yet
 	for range 3 {
 		must(t, ada.Refresh(ctx, room))
@@ -225,14 +223,14 @@ func TestRestoredFromLongAgo(t *testing.T) {
 }
 
 // restore replaces the service's data by a backup and starts it again.
-func (h *home) restore(backup, listen string) {
+func (h *home) restore(backup string) {
 	h.t.Helper()
 	h.dir = backup
 	store, err := sqlite.Open(h.t.Context(), filepath.Join(backup, "server", "compax.db"))
 	must(h.t, err)
 	must(h.t, server.StartIncarnation(h.t.Context(), store, time.Now()))
 	must(h.t, store.Close())
-	h.start(listen)
+	h.start()
 }
 
 // TestUndecryptableNamesItsCause: what a member cannot read says why.
