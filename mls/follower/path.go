@@ -76,7 +76,7 @@ func (d *Draft) checkPathShape(path *wire.UpdatePath) error {
 	for _, l := range d.Added {
 		added[l] = true
 	}
-	kem, sealed := kemOutputSize(d.group.cs.KEM()), d.group.cs.HashSize()+sealOverhead
+	kem, sealed := d.group.cs.KEMOutputSize(), d.group.cs.HashSize()+d.group.cs.AEAD().Overhead()
 	for i, n := range nodes {
 		copath := n.Left()
 		if copath.Contains(d.Committer) {
@@ -93,24 +93,4 @@ func (d *Draft) checkPathShape(path *wire.UpdatePath) error {
 		}
 	}
 	return nil
-}
-
-// sealOverhead is what every AEAD of the suites adds to a plaintext, in bytes.
-const sealOverhead = 16
-
-// kemOutputSize is Nenc of a KEM (RFC 9180 §7.1), in bytes.
-func kemOutputSize(k suite.KEM) int {
-	switch k {
-	case suite.KEMP256:
-		return 65
-	case suite.KEMP384:
-		return 97
-	case suite.KEMP521:
-		return 133
-	case suite.KEMX448:
-		return 56
-	case suite.KEMMLKEM768X25519:
-		return 1088 + 32
-	}
-	return 32 // X25519
 }

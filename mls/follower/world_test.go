@@ -352,7 +352,7 @@ func (w *world) path(d *Draft, name string, key *suite.SignatureKey, b bad) *wir
 		}
 		for range d.Tree.Resolution(copath, d.IsAdded) {
 			path.Nodes[i].EncryptedPathSecret = append(path.Nodes[i].EncryptedPathSecret, wire.HPKECiphertext{
-				KEMOutput: w.bytes(kemOutputSize(w.cs.KEM())), Ciphertext: w.bytes(w.cs.HashSize() + sealOverhead)})
+				KEMOutput: w.bytes(w.cs.KEMOutputSize()), Ciphertext: w.bytes(w.cs.HashSize() + w.cs.AEAD().Overhead())})
 		}
 	}
 	leaf := w.leaf(name, wire.LeafNodeSourceCommit, key)

@@ -8,12 +8,39 @@ import (
 	"slices"
 )
 
-// Sizes of HPKE public keys and KEM outputs, in bytes (RFC 9180 §7.1).
+// Sizes of HPKE public keys, in bytes (RFC 9180 §7.1).
 const (
 	sizeX25519 = 32
 	sizeX448   = 56
 	sizeHybrid = mlkem.EncapsulationKeySize768 + sizeX25519
 )
+
+// HPKEPublicKeySize returns Npk: the size of public keys of the suite's KEM, in
+// bytes (RFC 9180 §7.1).
+func (s *Suite) HPKEPublicKeySize() int {
+	if s.kem == KEMMLKEM768X25519 {
+		return sizeHybrid
+	}
+	return s.KEMOutputSize()
+}
+
+// KEMOutputSize returns Nenc: the size of what the suite's KEM sends along with a
+// ciphertext, in bytes (RFC 9180 §7.1).
+func (s *Suite) KEMOutputSize() int {
+	switch s.kem {
+	case KEMP256:
+		return 65
+	case KEMP384:
+		return 97
+	case KEMP521:
+		return 133
+	case KEMX448:
+		return sizeX448
+	case KEMMLKEM768X25519:
+		return mlkem.CiphertextSize768 + sizeX25519
+	}
+	return sizeX25519
+}
 
 // ValidateHPKEPublicKey returns an error that wraps [ErrKey] when public is not
 // a public key of the suite's KEM (RFC 9180 §7.1.4): wrong size, not on the

@@ -9,7 +9,8 @@ import (
 // these; a [*NodeError] says at which node.
 var (
 	// ErrMalformed: the serialised tree has a leaf where a parent belongs, ends
-	// in a blank node, or is empty or wider than [MaxLeaves] (§12.4.3.3).
+	// in a blank node, is empty, is wider than [MaxLeaves], or is wide and nearly
+	// without members (§12.4.3.3; see [ParseBytes]).
 	ErrMalformed = errors.New("the ratchet tree is malformed")
 	// ErrFull: the tree cannot grow beyond [MaxLeaves].
 	ErrFull = errors.New("the ratchet tree is full")
