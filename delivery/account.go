@@ -66,7 +66,7 @@ type RevokeRequest struct {
 // needs a session of the identity; PUT replaces exactly Version.
 type SnapshotBody struct {
 	Version uint64 `json:"version,string"` // of the stored one; 0 = none
-	Sealed  []byte `json:"sealed"`         // ≤ MaxJSON when encoded
+	Sealed  []byte `json:"sealed"`         // behind a header, ≤ MaxSnapshot
 }
 
 // PublishRequest publishes key packages: POST /v1/keypackages.
@@ -203,6 +203,7 @@ type Info struct {
 	SenderKey     []byte        `json:"sender_key"`       // the home's external-sender signature key, Ed25519
 	SenderIndex   int           `json:"sender_index"`     // where new rooms put it
 	RetentionDays int           `json:"retention_days"`   // of the log
+	ArchiveDays   int           `json:"archive_days"`     // retention of sealed history
 	MaxBlobBytes  int64         `json:"max_blob_bytes"`   //
 	Level         string        `json:"level"`            // calm, busy, congested, critical
 	Refused       []string      `json:"refused"`          // what is given up now: voice, photo, video, calls

@@ -305,16 +305,19 @@ type Accounts interface {
 	// PutSnapshot replaces version by version+1; ErrChanged when it is not the stored one.
 	PutSnapshot(ctx context.Context, id identity.PublicKey, version uint64, sealed []byte) error
 
-	// PutArchive keeps one sealed segment of history; the same name replaces it.
-	PutArchive(ctx context.Context, s ArchiveSegment) error
+	// PutArchive keeps one sealed segment of history in the place of the one of its
+	// name. replaces is the SHA-256 of the bytes that stand there, all zero when
+	// nothing does: ErrChanged otherwise, unless the very same bytes are there
+	// already. ErrLimit when the identity would keep more than most.
+	PutArchive(ctx context.Context, s ArchiveSegment, replaces [32]byte, most ArchiveBound) error
 	// Archive lists an identity's segments (without bytes) in name order, after a name.
 	Archive(ctx context.Context, id identity.PublicKey, after string, limit int) ([]ArchiveSegment, error)
 	// ArchiveSegment reads one with its bytes.
 	ArchiveSegment(ctx context.Context, id identity.PublicKey, name string) (ArchiveSegment, error)
 	// PutWrappedKey keeps an account key wrapped to one device; WrappedKeys reads
 	// them by generation. A revocation deletes the device's. ErrNotFound for an
-	// unknown device.
-	PutWrappedKey(ctx context.Context, k WrappedKey) error
+	// unknown device, ErrLimit when it would have more than most generations.
+	PutWrappedKey(ctx context.Context, k WrappedKey, most int) error
 	WrappedKeys(ctx context.Context, device identity.DeviceID) ([]WrappedKey, error)
 }
 
@@ -333,6 +336,22 @@ type ArchiveSegment struct {
 	Size      int
 	CreatedMS int64
 	Sealed    []byte
+}
+
+// ArchiveBound is how much sealed history an identity may keep. Over it (a bound
+// was lowered), segments may still be replaced by smaller ones.
+type ArchiveBound struct {
+	Segments int
+	Bytes    int64 // of all segments together
+}
+
+// Fits reports whether an identity that keeps n segments of size bytes may put one
+// of new bytes in the place of one of old bytes, -1 for none.
+func (b ArchiveBound) Fits(n int, size, old, new int64) bool {
+	if old < 0 {
+		return n < b.Segments && size+new <= b.Bytes
+	}
+	return new <= old || size-old+new <= b.Bytes
 }
 
 // WrappedKey is an account key wrapped to a device's HPKE key.

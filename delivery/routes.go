@@ -12,7 +12,7 @@ const (
 	RouteRevoke     = "POST /v1/revocations" // no session
 	RouteSnapshot   = "GET /v1/snapshot"
 	RouteSetSnap    = "PUT /v1/snapshot"
-	RouteArchiveSet = "PUT /v1/archive/{name}" // body: sealed bytes
+	RouteArchiveSet = "PUT /v1/archive/{name}" // ?replaces=SHA-256 in hex; body: sealed bytes
 	RouteArchive    = "GET /v1/archive"
 	RouteArchiveGet = "GET /v1/archive/{name}"
 	RouteWrapped    = "GET /v1/wrapped-keys"

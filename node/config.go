@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/server"
 	"github.com/askucher/compax-core/identity"
 )
@@ -42,6 +43,7 @@ type Config struct {
 
 	Buckets map[string]server.Bucket
 	Work    server.WorkLimits
+	Archive server.ArchiveLimits
 	Rules   map[server.Rule]server.Mode
 
 	Log    *slog.Logger     // slog.Default
@@ -92,10 +94,14 @@ func (c *Config) check() error {
 	for name, v := range map[string]int64{
 		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
 		"max_blob_bytes": c.MaxBlobBytes, "drain_seconds": int64(c.DrainSeconds),
+		"archive.segments": int64(c.Archive.Segments), "archive.bytes": c.Archive.Bytes, "archive.wrapped_keys": int64(c.Archive.Keys),
 	} {
 		if v < 0 || v > 1<<50 {
 			fault("%s: %d is out of range", name, v)
 		}
+	}
+	if n := c.Archive.Snapshot; n < 0 || n > delivery.MaxSnapshot {
+		fault("archive.snapshot_bytes: %d is out of range, at most %d", n, delivery.MaxSnapshot)
 	}
 	for name, b := range c.Buckets {
 		if _, known := server.DefaultBuckets()[name]; !known {

@@ -35,6 +35,7 @@ type file struct {
 	DrainSeconds         int                         `json:"drain_seconds" toml:"drain_seconds"`
 	Metrics              metricsSection              `json:"metrics" toml:"metrics"`
 	Pow                  powSection                  `json:"pow" toml:"pow"`
+	Archive              archiveSection              `json:"archive" toml:"archive"`
 	Buckets              map[string]bucketSection    `json:"buckets" toml:"buckets"`
 	Rules                map[server.Rule]server.Mode `json:"rules" toml:"rules"`
 }
@@ -51,6 +52,14 @@ type powSection struct {
 	FreeBytes    int  `json:"free_bytes" toml:"free_bytes"`
 	Step         int  `json:"step" toml:"step"`
 	MaxBits      int  `json:"max_bits" toml:"max_bits"`
+}
+
+// archiveSection bounds what one account keeps sealed for itself.
+type archiveSection struct {
+	Segments int   `json:"segments" toml:"segments"`
+	Bytes    int64 `json:"bytes" toml:"bytes"`
+	Snapshot int   `json:"snapshot_bytes" toml:"snapshot_bytes"`
+	Keys     int   `json:"wrapped_keys" toml:"wrapped_keys"` // to each device
 }
 
 type bucketSection struct {
@@ -125,7 +134,7 @@ func (f *file) config() Config {
 	c := Config{
 		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
 		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays,
-		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Rules: f.Rules,
+		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive), Rules: f.Rules,
 	}
 	for name, b := range f.Buckets {
 		if c.Buckets == nil {

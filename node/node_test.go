@@ -106,13 +106,13 @@ func TestNodeServesAndStops(t *testing.T) {
 func TestConfigurationNamesEveryFault(t *testing.T) {
 	c := Config{
 		Listen: "nowhere", Database: "mysql://x", MetricsToken: "short", Home: "xyz", Domain: "a/b", RetentionDays: -1,
-		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"},
+		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"}, Archive: server.ArchiveLimits{Segments: -1, Snapshot: 1 << 30},
 	}
 	err := c.check()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"listen:", "database:", "metrics token:", "home:", "domain:", "retention_days:", `"no_rule"`, `"maybe"`, "trusted_proxies:"} {
+	for _, want := range []string{"listen:", "database:", "metrics token:", "home:", "domain:", "retention_days:", `"no_rule"`, `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
@@ -137,13 +137,13 @@ func TestLoad(t *testing.T) {
 	}
 	tokenFile := write("token", "0123456789abcdef0123\n")
 	for _, path := range []string{
-		write("server.json", `{"listen": "127.0.0.1:1", "metrics": {"token_file": "`+tokenFile+`"}, "pow": {"off": true}, "buckets": {"enrol": {"burst": 1, "per_hour": 2}}, "rules": {"claim_member": "on"}}`),
-		write("x.toml", "listen = \"127.0.0.1:1\"\n[metrics]\ntoken_file = \""+tokenFile+"\"\n[pow]\noff = true\n[buckets.enrol]\nburst = 1\nper_hour = 2\n[rules]\nclaim_member = \"on\"\n"),
+		write("server.json", `{"listen": "127.0.0.1:1", "metrics": {"token_file": "`+tokenFile+`"}, "pow": {"off": true}, "buckets": {"enrol": {"burst": 1, "per_hour": 2}}, "rules": {"claim_member": "on"}, "archive": {"segments": 10, "bytes": 1000, "snapshot_bytes": 100, "wrapped_keys": 4}}`),
+		write("x.toml", "listen = \"127.0.0.1:1\"\n[metrics]\ntoken_file = \""+tokenFile+"\"\n[pow]\noff = true\n[buckets.enrol]\nburst = 1\nper_hour = 2\n[rules]\nclaim_member = \"on\"\n[archive]\nsegments = 10\nbytes = 1000\nsnapshot_bytes = 100\nwrapped_keys = 4\n"),
 	} {
 		c, err := load(map[string]string{EnvConfig: path, EnvArchiveRetention: "7", EnvHome: "a1b2c3", EnvDatabase: "postgres://u:secret@h/d"})
 		check(t, err)
 		if c.Listen != "127.0.0.1:1" || c.MetricsToken != "0123456789abcdef0123" || !c.Work.Off || c.Buckets["enrol"].PerHour != 2 ||
-			c.Rules["claim_member"] != "on" || c.ArchiveRetentionDays != 7 || c.Home != "a1b2c3" || c.Database != "postgres://u:secret@h/d" || !strings.HasPrefix(c.Digest, "sha256:") {
+			c.Rules["claim_member"] != "on" || c.ArchiveRetentionDays != 7 || c.Archive != (server.ArchiveLimits{Segments: 10, Bytes: 1000, Snapshot: 100, Keys: 4}) || c.Home != "a1b2c3" || c.Database != "postgres://u:secret@h/d" || !strings.HasPrefix(c.Digest, "sha256:") {
 			t.Errorf("%s: %+v", path, c)
 		}
 	}

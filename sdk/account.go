@@ -88,11 +88,21 @@ func Restore(ctx context.Context, c Config, server string, words phrase.Phrase) 
 // comeBack reads what the account left at the service and enters its rooms.
 func (e *Engine) comeBack(ctx context.Context) error {
 	found, err := e.readSnapshot(ctx)
+	if errors.Is(err, errKeys) {
+		return fmt.Errorf("%w: its archive key is not wrapped to this device yet", ErrWaiting)
+	}
 	if err != nil {
 		return err
 	}
 	if !found {
 		return delivery.Refuse(delivery.CodeNotFound, "this service knows no account of this phrase: check the address")
+	}
+	// What was revoked counts before anything is sealed.
+	if _, err := e.Devices(ctx); err != nil {
+		return err
+	}
+	if err := e.settled(ctx); err != nil {
+		return err
 	}
 	if err := e.publishKeys(ctx, firstKeys); err != nil {
 		return err
@@ -134,7 +144,7 @@ func setUp(ctx context.Context, c Config, a account, node phrase.Account) (*Engi
 	if err != nil {
 		return nil, err
 	}
-	archive, err := node.ArchiveKey()
+	archive, err := node.ArchiveKey(1)
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +232,8 @@ func (e *Engine) storeDevice(ctx context.Context, cred identity.Credential, devi
 // the account and the machine it lives on.
 func (e *Engine) storeSecrets(ctx context.Context, secrets, open map[string][]byte) error {
 	return e.Store.Update(ctx, func(tx Tx) error {
-		for name, secret := range secrets {
-			sealed, err := seal(e.Random, e.SealKey, name, secret)
-			if err != nil {
-				return err
-			}
-			if err := tx.Put(TableSetting, name, sealed); err != nil {
-				return err
-			}
+		if err := e.putSecrets(tx, secrets); err != nil {
+			return err
 		}
 		for name, value := range open {
 			if err := tx.Put(TableSetting, name, value); err != nil {
@@ -241,6 +245,19 @@ func (e *Engine) storeSecrets(ctx context.Context, secrets, open map[string][]by
 		}
 		return e.saveAccount(tx)
 	})
+}
+
+func (e *Engine) putSecrets(tx Tx, secrets map[string][]byte) error {
+	for name, secret := range secrets {
+		sealed, err := seal(e.Random, e.SealKey, name, secret)
+		if err != nil {
+			return err
+		}
+		if err := tx.Put(TableSetting, name, sealed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // secret opens one of the profile's sealed secrets; nil when it has none. The

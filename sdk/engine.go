@@ -44,6 +44,8 @@ type Engine struct {
 	client  *client.Client
 	mls     *mls.Config
 
+	keysWarned atomic.Bool // that this device waits for an archive key
+
 	sealed atomic.Int32 // appends on their way, whose ciphertext a copy of the profile may have made too
 
 	mail  turn // held while the mailbox is worked through
@@ -99,7 +101,6 @@ const (
 	settingNode       = "secret.node"
 	settingDevice     = "secret.device"
 	settingHPKE       = "secret.hpke"
-	settingArchive    = "secret.archive"
 	settingCredential = "credential"
 	settingCounter    = "counter"      // what the service holds
 	settingNext       = "counter.next" // what it will hold when a login is answered

@@ -2,8 +2,6 @@ package sdk
 
 import (
 	"context"
-	"crypto/ecdh"
-	"crypto/hpke"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -24,8 +22,6 @@ import (
 const (
 	ticketPrefix = "compax-ticket-1:"
 	offerPrefix  = "compax-offer-1:"
-	wrapInfo     = "compax-archive-wrap-v1"
-	archiveEpoch = 1 // generation of the archive key; a revocation would raise it
 	settingOffer = "link.offer"
 )
 
@@ -171,20 +167,18 @@ func (e *Engine) Approve(ctx context.Context, code string, words *phrase.Phrase)
 	if err != nil {
 		return id, err
 	}
-	archive, err := node.ArchiveKey()
-	if err != nil {
-		return id, err
-	}
-	defer clear(archive)
-	wrapped, err := wrapTo(cred, archive)
-	if err != nil {
-		return id, err
-	}
 	if err := e.client.Enrol(ctx, cred.Bytes()); err != nil {
 		return id, e.fail(ctx, err)
 	}
-	if err := e.client.PutWrappedKey(ctx, delivery.WrappedKey{Device: id, Generation: archiveEpoch, Wrapped: wrapped}); err != nil {
-		return id, e.fail(ctx, err)
+	// Read after the device is known: who revokes from now on wraps to it as well.
+	if _, err := e.Devices(ctx); err != nil {
+		return id, err
+	}
+	if err := e.settleKeys(ctx, &node); err != nil {
+		return id, err
+	}
+	if err := e.giveKeysTo(ctx, node, cred); err != nil {
+		return id, err
 	}
 	if err := e.dirty(ctx); err != nil {
 		return id, err
@@ -192,45 +186,31 @@ func (e *Engine) Approve(ctx context.Context, code string, words *phrase.Phrase)
 	return id, e.flushSnapshot(ctx)
 }
 
-// wrapTo encrypts a secret of the account to a device: HPKE base mode,
-// DHKEM(X25519), HKDF-SHA256, AES-256-GCM, bound to the whole attestation.
-func wrapTo(cred identity.Credential, secret []byte) ([]byte, error) {
-	hpkeKey := cred.Attestation().DeviceHPKE
-	raw, err := ecdh.X25519().NewPublicKey(hpkeKey[:])
+// giveKeysTo gives a new device the archive keys, the present one last.
+func (e *Engine) giveKeysTo(ctx context.Context, node phrase.Account, cred identity.Credential) error {
+	held, _, err := e.generations(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the device's HPKE key: %w", ErrCode, err)
+		return err
 	}
-	pub, err := hpke.NewDHKEMPublicKey(raw)
+	devices := []identity.Credential{cred}
+	wraps, err := giveKeys(node, devices, 1, 1)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the device's HPKE key: %w", ErrCode, err)
+		return err
 	}
-	out, err := hpke.Seal(pub, hpke.HKDFSHA256(), hpke.AES256GCM(), append([]byte(wrapInfo), cred.Attestation().AppendTo(nil)...), secret)
+	later := uint64(2)
+	if held > keptGenerations {
+		later = max(later, held-keptGenerations+1)
+	}
+	more, err := giveKeys(node, devices, later, held)
 	if err != nil {
-		return nil, fmt.Errorf("sdk: wrap a key: %w", err)
+		return err
 	}
-	return out, nil
-}
-
-// unwrap opens what wrapTo made for this device.
-func (e *Engine) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
-	secret, err := e.secret(ctx, settingHPKE)
-	if err != nil {
-		return nil, err
+	for _, w := range append(wraps, more...) {
+		if err := e.client.PutWrappedKey(ctx, w); err != nil {
+			return e.fail(ctx, err)
+		}
 	}
-	defer clear(secret)
-	raw, err := ecdh.X25519().NewPrivateKey(secret)
-	if err != nil {
-		return nil, fmt.Errorf("sdk: the device's HPKE key: %w", err)
-	}
-	key, err := hpke.NewDHKEMPrivateKey(raw)
-	if err != nil {
-		return nil, fmt.Errorf("sdk: the device's HPKE key: %w", err)
-	}
-	out, err := hpke.Open(key, hpke.HKDFSHA256(), hpke.AES256GCM(), append([]byte(wrapInfo), e.cred.Attestation().AppendTo(nil)...), wrapped)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the archive key is not wrapped for this device", ErrSeal)
-	}
-	return out, nil
+	return nil
 }
 
 // FinishLink completes a linked device once its offer was approved (ErrWaiting):
@@ -317,19 +297,19 @@ func (e *Engine) ownCredential(ctx context.Context, half []byte) ([]byte, error)
 	return nil, ErrWaiting
 }
 
-// takeArchive stores the credential and the archive key.
+// takeArchive stores the credential and the archive keys (ErrWaiting). The one of
+// the present generation is given last: when it is here, all are.
 func (e *Engine) takeArchive(ctx context.Context, cred []byte) error {
-	keys, err := e.client.WrappedKeys(ctx)
-	if err != nil {
-		return e.fail(ctx, err)
-	}
-	if len(keys) == 0 {
-		return ErrWaiting
-	}
-	archive, err := e.unwrap(ctx, keys[len(keys)-1].Wrapped)
+	found, err := e.takeKeys(ctx)
 	if err != nil {
 		return err
 	}
-	defer clear(archive)
-	return e.storeSecrets(ctx, map[string][]byte{settingArchive: archive}, map[string][]byte{settingCredential: cred})
+	held, owed, err := e.generations(ctx)
+	if err != nil {
+		return err
+	}
+	if found == 0 || held < owed {
+		return ErrWaiting
+	}
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingCredential, cred) })
 }

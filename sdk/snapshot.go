@@ -3,8 +3,8 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -53,18 +53,19 @@ func (e *Engine) flushSnapshot(ctx context.Context) error {
 	return e.putSnapshot(ctx)
 }
 
-// putSnapshot merges what this profile knows into the stored snapshot.
+// putSnapshot merges what this profile knows into the stored snapshot. A device
+// that waits for an archive key leaves it for later.
 func (e *Engine) putSnapshot(ctx context.Context) error {
-	key, err := e.secret(ctx, settingArchive)
-	if err != nil {
-		return err
+	err := e.replaceSnapshot(ctx)
+	if errors.Is(err, errKeys) {
+		return nil
 	}
-	defer clear(key)
-	if key == nil {
-		return nil // a linked device that waits for its grant
-	}
+	return err
+}
+
+func (e *Engine) replaceSnapshot(ctx context.Context) error {
 	for range 5 {
-		version, s, err := e.fetchSnapshot(ctx, key)
+		version, s, err := e.fetchSnapshot(ctx)
 		if err != nil {
 			return err
 		}
@@ -75,19 +76,30 @@ func (e *Engine) putSnapshot(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("sdk: encode the snapshot: %w", err)
 		}
-		sealed, err := seal(e.Random, key, sealSnapshot, plain)
+		sealed, generation, err := e.sealFor(ctx, sealSnapshot, "", plain)
 		if err != nil {
 			return err
 		}
 		err = e.client.PutSnapshot(ctx, delivery.SnapshotBody{Version: version, Sealed: sealed})
 		if delivery.CodeOf(err) == delivery.CodeConflict {
-			continue // another device was faster
+			// Another device was faster, or has revoked one.
+			if err := e.readKeys(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if delivery.CodeOf(err) == delivery.CodeTooLarge {
+			e.Warn("what this account keeps of itself at the service is too large for it and was not brought up to date: %v", err)
+			return nil
 		}
 		if err != nil {
-			return err
+			return e.fail(ctx, err)
 		}
 		return e.Store.Update(ctx, func(tx Tx) error {
-			if err := tx.Put(TableSetting, settingSnapshot, []byte(strconv.FormatUint(version+1, 10))); err != nil {
+			if err := putNumber(tx, settingSnapshot, version+1); err != nil {
+				return err
+			}
+			if err := putNumber(tx, settingSnapshotOf, generation); err != nil {
 				return err
 			}
 			return tx.Delete(TableSetting, settingDirty)
@@ -96,23 +108,66 @@ func (e *Engine) putSnapshot(ctx context.Context) error {
 	return delivery.Refuse(delivery.CodeRetry, "another device keeps changing the account's state")
 }
 
-func (e *Engine) fetchSnapshot(ctx context.Context, key []byte) (uint64, snapshot, error) {
+// readKeys learns of revocations and takes the keys that they made due.
+func (e *Engine) readKeys(ctx context.Context) error {
+	if _, err := e.Devices(ctx); err != nil {
+		return err
+	}
+	return e.settleKeys(ctx, nil)
+}
+
+// fetchSnapshot reads what stands at the service, version 0 when nothing does. One
+// of an earlier generation than this device has seen is not taken for the
+// account's state: somebody holds its key who was revoked, or the service was
+// restored. What this device knows goes over it.
+func (e *Engine) fetchSnapshot(ctx context.Context) (uint64, snapshot, error) {
 	var s snapshot
 	got, err := e.client.Snapshot(ctx)
 	if delivery.CodeOf(err) == delivery.CodeNotFound {
 		return 0, s, nil
 	}
 	if err != nil || got.Version == 0 {
+		return 0, s, e.fail(ctx, err)
+	}
+	seen := uint64(0)
+	err = e.Store.View(ctx, func(tx Tx) (err error) {
+		seen, err = number(tx, settingSnapshotOf)
+		return err
+	})
+	if err != nil {
 		return 0, s, err
 	}
-	plain, err := unseal(key, sealSnapshot, got.Sealed)
+	if g, err := delivery.SealedGeneration(got.Sealed); err == nil && g < seen {
+		e.Warn("the service shows a state of this account from before a device was revoked: it is passed over")
+		return got.Version, s, nil
+	}
+	plain, generation, err := e.openFor(ctx, sealSnapshot, "", got.Sealed)
+	if errors.Is(err, errKeys) {
+		if _, err := e.takeKeys(ctx); err != nil {
+			return 0, s, err
+		}
+		plain, generation, err = e.openFor(ctx, sealSnapshot, "", got.Sealed)
+	}
 	if err != nil {
 		return 0, s, err
 	}
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return 0, s, fmt.Errorf("sdk: the account's snapshot cannot be read: %w", err)
 	}
-	return got.Version, s, nil
+	if generation > seen {
+		// Sealed under a key that only the account gives: it is the account's word.
+		err = e.Store.Update(ctx, func(tx Tx) error {
+			if err := putNumber(tx, settingSnapshotOf, generation); err != nil {
+				return err
+			}
+			held, err := number(tx, settingGeneration)
+			if err != nil || held >= generation {
+				return err
+			}
+			return putNumber(tx, settingGeneration, generation)
+		})
+	}
+	return got.Version, s, err
 }
 
 // merge puts this profile's rooms and people over s.
@@ -157,12 +212,7 @@ func (e *Engine) merge(ctx context.Context, s *snapshot) error {
 // readSnapshot takes over what the account left; found is false when there is
 // nothing.
 func (e *Engine) readSnapshot(ctx context.Context) (found bool, err error) {
-	key, err := e.secret(ctx, settingArchive)
-	if err != nil || key == nil {
-		return false, err
-	}
-	defer clear(key)
-	version, s, err := e.fetchSnapshot(ctx, key)
+	version, s, err := e.fetchSnapshot(ctx)
 	if err != nil || version == 0 {
 		return false, err
 	}

@@ -33,6 +33,9 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.trim(ctx); err != nil {
 		return err
 	}
+	if err := e.settled(ctx); err != nil {
+		return err
+	}
 	return e.flushSnapshot(ctx)
 }
 

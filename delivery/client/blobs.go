@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -52,14 +54,37 @@ func (c *Client) DownloadBlob(ctx context.Context, id delivery.BlobID, offset in
 	return r.Body, nil
 }
 
-// PutArchive keeps a sealed segment of history; the same name replaces it.
-func (c *Client) PutArchive(ctx context.Context, name string, sealed []byte) error {
-	return c.drop(ctx, call{route: delivery.RouteArchiveSet, path: []string{name}, body: sealed, media: delivery.BinaryType})
+// PutArchive keeps a sealed segment of history in the place of before, nil for
+// none. [delivery.CodeConflict] when something else stands there, or when it is
+// sealed under a key of before a revocation; [delivery.CodeTooLarge] when the
+// account keeps as much as it may.
+func (c *Client) PutArchive(ctx context.Context, name string, sealed, before []byte) error {
+	q := call{route: delivery.RouteArchiveSet, path: []string{name}, body: sealed, media: delivery.BinaryType}
+	if before != nil {
+		sum := sha256.Sum256(before)
+		q.query = map[string]string{"replaces": hex.EncodeToString(sum[:])}
+	}
+	return c.drop(ctx, q)
+}
+
+// Archive lists the segments after a name, one page.
+func (c *Client) Archive(ctx context.Context, after string) (delivery.ArchiveResponse, error) {
+	var out delivery.ArchiveResponse
+	q := call{route: delivery.RouteArchive}
+	if after != "" {
+		q.query = map[string]string{"after": after}
+	}
+	err := c.json(ctx, q, nil, &out)
+	return out, err
 }
 
 // ArchiveSegment reads one segment.
 func (c *Client) ArchiveSegment(ctx context.Context, name string) ([]byte, error) {
-	return c.binary(ctx, call{route: delivery.RouteArchiveGet, path: []string{name}}, delivery.MaxEntry)
+	r, err := c.send(ctx, call{route: delivery.RouteArchiveGet, path: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	return readBody(r, delivery.MaxSegment)
 }
 
 // WrappedKeys reads the account keys that are wrapped to this device, by

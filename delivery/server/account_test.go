@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -275,26 +277,29 @@ func TestAccountStores(t *testing.T) {
 	if snap.Version != 0 || snap.Sealed != nil {
 		t.Errorf("%+v", snap)
 	}
-	check(t, d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: 0, Sealed: []byte("one")}, nil))
-	wantCode(t, other.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: 0, Sealed: []byte("two")}, nil), delivery.CodeConflict)
+	wantCode(t, d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: 0, Sealed: []byte("one")}, nil), delivery.CodeBadRequest)
+	check(t, d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: 0, Sealed: sealedAs(1, "one")}, nil))
+	wantCode(t, other.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: 0, Sealed: sealedAs(1, "two")}, nil), delivery.CodeConflict)
 	check(t, other.json(delivery.RouteSnapshot, nil, &snap))
-	if snap.Version != 1 || string(snap.Sealed) != "one" {
+	if snap.Version != 1 || !bytes.Equal(snap.Sealed, sealedAs(1, "one")) {
 		t.Errorf("%+v", snap)
 	}
 	check(t, eve.json(delivery.RouteSnapshot, nil, &snap))
 
 	_, err := d.call(delivery.RouteArchiveSet, []byte("sealed"), "", "room-1")
+	wantCode(t, err, delivery.CodeBadRequest)
+	_, err = d.call(delivery.RouteArchiveSet, sealedAs(1, "sealed"), "", "room-1")
 	check(t, err)
 	got, err := other.call(delivery.RouteArchiveGet, nil, "", "room-1")
 	check(t, err)
-	if string(got) != "sealed" {
+	if !bytes.Equal(got, sealedAs(1, "sealed")) {
 		t.Errorf("%q", got)
 	}
 	_, err = eve.call(delivery.RouteArchiveGet, nil, "", "room-1")
 	wantCode(t, err, delivery.CodeNotFound)
 	var list delivery.ArchiveResponse
 	check(t, other.json(delivery.RouteArchive, nil, &list))
-	if len(list.Segments) != 1 || list.Segments[0].Size != 6 {
+	if len(list.Segments) != 1 || list.Segments[0].Size != 18 {
 		t.Errorf("%+v", list)
 	}
 
@@ -307,6 +312,76 @@ func TestAccountStores(t *testing.T) {
 	if len(keys.Keys) != 1 || string(keys.Keys[0].Wrapped) != "wrapped" {
 		t.Errorf("%+v", keys)
 	}
+}
+
+// sealedAs is something sealed under a generation of an archive key, for a service
+// that cannot tell.
+func sealedAs(generation uint64, text string) []byte {
+	return append(delivery.AppendSealedHeader(nil, generation), text...)
+}
+
+// TestArchiveKeyOfBeforeARevocation: what is sealed under a key that a revoked
+// device holds is refused, as snapshot and as history, also by a service that has
+// lost the revocation.
+func TestArchiveKeyOfBeforeARevocation(t *testing.T) {
+	in := newWorld(t).start()
+	ada := newPerson("ada")
+	d, lost := in.join(ada.attest(t, "one")), in.join(ada.attest(t, "two"))
+	put := func(version, generation uint64) error {
+		return d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Version: version, Sealed: sealedAs(generation, "s")}, nil)
+	}
+	segment := func(generation uint64, query, text string) error {
+		_, err := d.call(delivery.RouteArchiveSet, sealedAs(generation, text), query, "n")
+		return err
+	}
+	check(t, put(0, 1))
+	check(t, segment(1, "", "one"))
+	rev, err := identity.Revoke(identity.RevocationFields{Identity: ada.id, DeviceID: lost.id(), IssuedAt: 1}, ada.key)
+	check(t, err)
+	check(t, d.json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: rev.Bytes()}, nil))
+	before := fmt.Sprintf("?replaces=%x", sha256.Sum256(sealedAs(1, "one")))
+	wantCode(t, put(1, 1), delivery.CodeConflict)
+	wantCode(t, segment(1, before, "two"), delivery.CodeConflict)
+	check(t, put(1, 3))
+	check(t, segment(2, before, "two"))
+	wantCode(t, segment(2, before, "three"), delivery.CodeConflict)
+	wantCode(t, segment(2, "?replaces=00", "three"), delivery.CodeBadRequest)
+	wantCode(t, put(2, 2), delivery.CodeConflict)
+	wantCode(t, put(2, 0), delivery.CodeBadRequest)
+	check(t, put(2, 4))
+}
+
+// TestArchiveBounds: what an account keeps sealed is bounded in all, and the
+// refusal says by what.
+func TestArchiveBounds(t *testing.T) {
+	w := newWorld(t)
+	w.config.Limits.Archive = ArchiveLimits{Segments: 2, Bytes: 100, Snapshot: 30, Keys: 2}
+	in := w.start()
+	d := in.enrolled("ada")
+	put := func(name string, size int) error {
+		_, err := d.call(delivery.RouteArchiveSet, sealedAs(1, strings.Repeat("x", size-delivery.SealedHeaderSize)), "", name)
+		return err
+	}
+	check(t, put("a", 60))
+	err := put("b", 41)
+	wantCode(t, err, delivery.CodeTooLarge)
+	if !strings.Contains(err.Error(), "2 segments and 100 bytes") {
+		t.Errorf("%v", err)
+	}
+	check(t, put("b", 40))
+	wantCode(t, put("c", 20), delivery.CodeTooLarge)
+	wantCode(t, d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Sealed: sealedAs(1, strings.Repeat("x", 19))}, nil), delivery.CodeTooLarge)
+	check(t, d.json(delivery.RouteSetSnap, delivery.SnapshotBody{Sealed: sealedAs(1, strings.Repeat("x", 18))}, nil))
+	for n, want := range map[string]delivery.Code{"0": delivery.CodeBadRequest, "x": delivery.CodeBadRequest} {
+		_, err := d.call(delivery.RouteWrap, []byte("w"), "", d.id().String(), n)
+		wantCode(t, err, want)
+	}
+	for _, n := range []string{"1", "2", "2"} {
+		_, err := d.call(delivery.RouteWrap, []byte("w"), "", d.id().String(), n)
+		check(t, err)
+	}
+	_, err = d.call(delivery.RouteWrap, []byte("w"), "", d.id().String(), "3")
+	wantCode(t, err, delivery.CodeTooLarge)
 }
 
 func TestDirectory(t *testing.T) {

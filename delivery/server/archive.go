@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/askucher/compax-core/delivery"
@@ -11,12 +13,24 @@ import (
 // What people store sealed for themselves: the account's snapshot under the
 // identity, pieces of history, and account keys wrapped to each device.
 
-const (
-	maxSegment     = 4 << 20
-	maxSegmentName = 128
-	maxWrapped     = 4 << 10
-	archivePage    = 500
-)
+const archivePage = 500
+
+// fresh refuses what is sealed under an archive key that a revoked device of the
+// account holds: each revocation raises the generation by one.
+func (s *Server) fresh(c *call, sealed []byte) error {
+	g, err := delivery.SealedGeneration(sealed)
+	if err != nil {
+		return bad("no generation of the archive key stands before what is sealed")
+	}
+	revoked, err := s.store.Revocations(c, c.who.Device.Identity)
+	if err != nil {
+		return err
+	}
+	if g <= uint64(len(revoked)) {
+		return delivery.Refuse(delivery.CodeConflict, "it is sealed under an archive key of before a revocation: read the account's devices and keys again")
+	}
+	return nil
+}
 
 func (s *Server) snapshot(c *call) error {
 	version, sealed, err := s.store.Snapshot(c, c.who.Device.Identity)
@@ -34,8 +48,27 @@ func (s *Server) putSnapshot(c *call) error {
 	if len(req.Sealed) == 0 {
 		return bad("an empty snapshot")
 	}
+	if most := s.Limits.Archive.Snapshot; len(req.Sealed) > most {
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("a snapshot has at most %d bytes here", most))
+	}
 	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
 		return err
+	}
+	if err := s.fresh(c, req.Sealed); err != nil {
+		return err
+	}
+	version, before, err := s.store.Snapshot(c, c.who.Device.Identity)
+	if err != nil {
+		return err
+	}
+	if version != req.Version {
+		return delivery.ErrChanged
+	}
+	// A service that was restored may have lost the revocation and not the snapshot.
+	if was, err := delivery.SealedGeneration(before); err == nil {
+		if now, _ := delivery.SealedGeneration(req.Sealed); now < was {
+			return delivery.Refuse(delivery.CodeConflict, "the snapshot that stands here is of a later archive key")
+		}
 	}
 	if err := s.store.PutSnapshot(c, c.who.Device.Identity, req.Version, req.Sealed); err != nil {
 		return err
@@ -45,7 +78,7 @@ func (s *Server) putSnapshot(c *call) error {
 
 func segmentName(c *call) (string, error) {
 	name := c.r.PathValue("name")
-	if name == "" || len(name) > maxSegmentName {
+	if name == "" || len(name) > delivery.MaxSegmentName {
 		return "", bad("a segment's name has 1 to 128 bytes")
 	}
 	return name, nil
@@ -59,12 +92,25 @@ func (s *Server) putArchive(c *call) error {
 	if len(c.body) == 0 {
 		return bad("an empty segment")
 	}
+	var replaces [32]byte
+	if text := c.r.URL.Query().Get("replaces"); text != "" {
+		if n, err := hex.Decode(replaces[:], []byte(text[:min(len(text), 2*len(replaces))])); err != nil || n != len(replaces) || len(text) != 2*len(replaces) {
+			return bad("replaces is the SHA-256 of a segment in hex")
+		}
+	}
 	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
 		return err
 	}
+	if err := s.fresh(c, c.body); err != nil {
+		return err
+	}
+	most := s.Limits.Archive
 	err = s.store.PutArchive(c, delivery.ArchiveSegment{
 		Identity: c.who.Device.Identity, Name: name, Size: len(c.body), CreatedMS: s.nowMS(), Sealed: c.body,
-	})
+	}, replaces, delivery.ArchiveBound{Segments: most.Segments, Bytes: most.Bytes})
+	if errors.Is(err, delivery.ErrLimit) {
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the archive of one account has at most %d segments and %d bytes here", most.Segments, most.Bytes))
+	}
 	if err != nil {
 		return err
 	}
@@ -113,8 +159,8 @@ func (s *Server) putWrappedKey(c *call) error {
 	if err != nil {
 		return bad("the path names no device")
 	}
-	generation, err := strconv.ParseUint(c.r.PathValue("generation"), 10, 63)
-	if err != nil {
+	generation, err := strconv.ParseUint(c.r.PathValue("generation"), 10, 62)
+	if err != nil || generation == 0 {
 		return bad("the path names no generation")
 	}
 	if len(c.body) == 0 {
@@ -130,7 +176,11 @@ func (s *Server) putWrappedKey(c *call) error {
 	if err := s.spend(c, "archive", c.who.Device.Identity.String(), 1); err != nil {
 		return err
 	}
-	if err := s.store.PutWrappedKey(c, delivery.WrappedKey{Device: device, Generation: generation, Wrapped: c.body}); err != nil {
+	err = s.store.PutWrappedKey(c, delivery.WrappedKey{Device: device, Generation: generation, Wrapped: c.body}, s.Limits.Archive.Keys)
+	if errors.Is(err, delivery.ErrLimit) {
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("at most %d keys are kept wrapped for one device here", s.Limits.Archive.Keys))
+	}
+	if err != nil {
 		return err
 	}
 	return c.nothing()

@@ -18,7 +18,7 @@ func (s *Server) info(c *call) error {
 	out := delivery.Info{
 		Name: s.Name, Version: s.Version, Home: s.Home, Domain: s.Domain, ConfigDigest: s.Digest,
 		SenderKey: s.SenderKey(), SenderIndex: policy.HomeSenderIndex,
-		RetentionDays: int(s.Retention / (24 * time.Hour)), MaxBlobBytes: s.MaxBlob,
+		RetentionDays: int(s.Retention / (24 * time.Hour)), ArchiveDays: int(s.ArchiveRetention / (24 * time.Hour)), MaxBlobBytes: s.MaxBlob,
 		Level: "calm", Refused: []string{}, TimeMS: s.nowMS(), Incarnation: n,
 	}
 	for _, id := range policy.Suites {

@@ -18,6 +18,23 @@ type Bucket struct {
 type Limits struct {
 	Buckets map[string]Bucket // what differs from DefaultBuckets
 	Work    WorkLimits
+	Archive ArchiveLimits
+}
+
+// ArchiveLimits are how much an account may keep sealed for itself. Zero is the
+// default.
+type ArchiveLimits struct {
+	Segments int   // of history, of one identity; 8192
+	Bytes    int64 // of them together; 256 MiB
+	Snapshot int   // bytes of the sealed snapshot; delivery.MaxSnapshot, which is also the most
+	Keys     int   // generations of account keys wrapped to one device; 128
+}
+
+func (l *ArchiveLimits) defaults() {
+	def(&l.Segments, 8192)
+	def(&l.Bytes, 256<<20)
+	def(&l.Snapshot, delivery.MaxSnapshot)
+	def(&l.Keys, 128)
 }
 
 // DefaultBuckets is the budget of everything that is not an append. What the
@@ -52,6 +69,7 @@ func (l *Limits) defaults() {
 	}
 	l.Buckets = merged
 	l.Work.defaults()
+	l.Archive.defaults()
 }
 
 // spend takes cost from a bucket. One that cannot be read allows and counts.

@@ -37,7 +37,7 @@ var (
 		delivery.RouteRevoke:     {"Revoke a device, signed by its identity.", nil, delivery.RevokeRequest{}, nil},
 		delivery.RouteSnapshot:   {"The account's sealed state.", nil, nil, delivery.SnapshotBody{}},
 		delivery.RouteSetSnap:    {"Replace the account's sealed state, by version.", nil, delivery.SnapshotBody{}, nil},
-		delivery.RouteArchiveSet: {"Put a sealed piece of history.", nil, octets, nil},
+		delivery.RouteArchiveSet: {"Put a sealed piece of history, in the place of one whose SHA-256 is given.", []string{"replaces"}, octets, nil},
 		delivery.RouteArchive:    {"List the sealed pieces of history.", []string{"after"}, nil, delivery.ArchiveResponse{}},
 		delivery.RouteArchiveGet: {"Read a sealed piece of history.", nil, nil, octets},
 		delivery.RouteWrapped:    {"Account keys wrapped to this device.", nil, nil, delivery.WrappedKeysResponse{}},

@@ -32,11 +32,11 @@ func (s *Server) table() []route {
 		// archive.go
 		{delivery.RouteSnapshot, session, none, (*Server).snapshot},
 		{delivery.RouteSetSnap, session, jsonMax, (*Server).putSnapshot},
-		{delivery.RouteArchiveSet, session, maxSegment, (*Server).putArchive},
+		{delivery.RouteArchiveSet, session, delivery.MaxSegment, (*Server).putArchive},
 		{delivery.RouteArchive, session, none, (*Server).listArchive},
 		{delivery.RouteArchiveGet, session, none, (*Server).archiveSegment},
 		{delivery.RouteWrapped, session, none, (*Server).wrappedKeys},
-		{delivery.RouteWrap, session, maxWrapped, (*Server).putWrappedKey},
+		{delivery.RouteWrap, session, delivery.MaxWrapped, (*Server).putWrappedKey},
 		// keypackages.go
 		{delivery.RoutePublish, session, jsonMax, (*Server).publish},
 		{delivery.RouteKeyCount, session, none, (*Server).countPackages},

@@ -3,6 +3,8 @@ package phrase
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/askucher/compax-core/identity"
@@ -85,9 +87,20 @@ func (a Account) key(branch, i uint32) (Key, error) {
 	return KeyFromSeed(leaf.private())
 }
 
-// ArchiveKey returns the 32 bytes under which the account's history is wrapped:
-// Secret("compax-archive-v1"). The caller wipes them (ErrWiped).
-func (a Account) ArchiveKey() ([]byte, error) { return a.Secret(archiveInfo) }
+// ArchiveKey returns the 32 bytes under which the account seals its state and its
+// history in a generation, from 1. Generation 1 is Secret("compax-archive-v1"), a
+// later one has its number behind the info string, u64 big-endian. Each is derived
+// from the node alone: who holds a generation's key learns no other's. The caller
+// wipes them (ErrWiped).
+func (a Account) ArchiveKey(generation uint64) ([]byte, error) {
+	switch generation {
+	case 0:
+		return nil, errors.New("phrase: generations of the archive key count from 1")
+	case 1:
+		return a.Secret(archiveInfo)
+	}
+	return a.Secret(archiveInfo + string(binary.BigEndian.AppendUint64(nil, generation)))
+}
 
 // Secret returns 32 bytes of HKDF-SHA256 of the account node (private key ‖
 // chain code) without salt and with the info string. One info string is one

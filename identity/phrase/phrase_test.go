@@ -175,7 +175,7 @@ func TestPaths(t *testing.T) {
 	if _, err := a.Bot(MaxBotIndex + 1); err == nil {
 		t.Error("a bot index of 32 bits is taken")
 	}
-	archive, err := a.ArchiveKey()
+	archive, err := a.ArchiveKey(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +186,13 @@ func TestPaths(t *testing.T) {
 	got := fmt.Sprintf("%s %x", public, archive)
 	if got != golden {
 		t.Errorf("the account of the known phrase changed:\n got %s\nwant %s", got, golden)
+	}
+	second, err := a.ArchiveKey(2)
+	if err != nil || fmt.Sprintf("%x", second) != goldenSecond {
+		t.Errorf("the second generation's key changed: %x, %v", second, err)
+	}
+	if _, err := a.ArchiveKey(0); err == nil {
+		t.Error("a generation 0 is taken")
 	}
 	stored, err := ParseAccount(a.Bytes())
 	if err != nil {
@@ -349,7 +356,7 @@ func TestWipe(t *testing.T) {
 	if _, err := a.Identity(); !errors.Is(err, ErrWiped) {
 		t.Error(err)
 	}
-	if _, err := a.ArchiveKey(); !errors.Is(err, ErrWiped) {
+	if _, err := a.ArchiveKey(1); !errors.Is(err, ErrWiped) {
 		t.Error(err)
 	}
 	if _, err := copied.Sign(nil, nil, nil); !errors.Is(err, ErrWiped) {
@@ -406,3 +413,6 @@ func TestNothingPrints(t *testing.T) {
 
 // golden is the identity and the archive key of the entropy 0, 1 … 31.
 const golden = "e5ac168641834b3779f05587cf0e14ce0a40c79866e189cd71e71b25e59b171d adcde1d729c68c6ecd28ac2c4f93544f5dfe180813a094634274737ecba17266"
+
+// goldenSecond is the archive key of the second generation of the same entropy.
+const goldenSecond = "20500b51ffa59fd6ce2c4fc0983327ae137266cc813368b611137d84a30c3181"

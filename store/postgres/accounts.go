@@ -26,8 +26,13 @@ func scanDevice(scan func(...any) error, more ...any) (d delivery.Device, err er
 // lockDevice serialises enrolment and revocation of one device, which may have
 // no row yet.
 func lockDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
+	return lockKey(ctx, tx, id[:])
+}
+
+// lockKey serialises until the transaction's end what is done about one key.
+func lockKey(ctx context.Context, tx pgx.Tx, key []byte) error {
 	h := fnv.New64a()
-	_, _ = h.Write(id[:])
+	_, _ = h.Write(key)
 	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(h.Sum64()))
 	return err
 }

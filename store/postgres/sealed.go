@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -36,13 +37,39 @@ func (s *Store) PutSnapshot(ctx context.Context, id identity.PublicKey, version 
 	})
 }
 
-// PutArchive keeps a segment.
-func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment) error {
-	if len(a.Name) > 128 {
+// PutArchive keeps a segment. What one identity keeps changes by one writer at a
+// time, so that its sum holds.
+func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment, replaces [32]byte, most delivery.ArchiveBound) error {
+	if len(a.Name) > delivery.MaxSegmentName {
 		return errors.New("postgres: the name of an archive segment has more than 128 bytes")
 	}
 	return s.write(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO archive(identity, name, size, created_ms, sealed) VALUES($1, $2, $3, $4, $5)
+		if err := lockKey(ctx, tx, append([]byte("archive"), a.Identity[:]...)); err != nil {
+			return err
+		}
+		var sealed []byte
+		err := tx.QueryRow(ctx, "SELECT sealed FROM archive WHERE identity = $1 AND name = $2", a.Identity[:], []byte(a.Name)).Scan(&sealed)
+		old, stands := int64(-1), [32]byte{}
+		switch {
+		case err == nil:
+			if old, stands = int64(len(sealed)), sha256.Sum256(sealed); stands == sha256.Sum256(a.Sealed) {
+				return nil
+			}
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		if stands != replaces {
+			return delivery.ErrChanged
+		}
+		var count, size int64
+		err = tx.QueryRow(ctx, "SELECT count(*), coalesce(sum(size), 0)::bigint FROM archive WHERE identity = $1", a.Identity[:]).Scan(&count, &size)
+		if err != nil {
+			return err
+		}
+		if !most.Fits(int(count), size, old, int64(len(a.Sealed))) {
+			return delivery.ErrLimit
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO archive(identity, name, size, created_ms, sealed) VALUES($1, $2, $3, $4, $5)
 			ON CONFLICT(identity, name) DO UPDATE SET size = excluded.size, created_ms = excluded.created_ms, sealed = excluded.sealed`,
 			a.Identity[:], []byte(a.Name), int64(len(a.Sealed)), a.CreatedMS, notNull(a.Sealed))
 		return err
@@ -71,12 +98,23 @@ func (s *Store) ArchiveSegment(ctx context.Context, id identity.PublicKey, name 
 }
 
 // PutWrappedKey keeps a wrapped key.
-func (s *Store) PutWrappedKey(ctx context.Context, k delivery.WrappedKey) error {
+func (s *Store) PutWrappedKey(ctx context.Context, k delivery.WrappedKey, most int) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
+		if err := lockKey(ctx, tx, append([]byte("wrapped"), k.Device[:]...)); err != nil {
+			return err
+		}
 		if err := holdDevice(ctx, tx, k.Device); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO wrapped_keys(device, generation, wrapped) VALUES($1, $2, $3)
+		var others int
+		err := tx.QueryRow(ctx, "SELECT count(*) FROM wrapped_keys WHERE device = $1 AND generation <> $2", k.Device[:], int64(k.Generation)).Scan(&others)
+		if err != nil {
+			return err
+		}
+		if others >= most {
+			return delivery.ErrLimit
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO wrapped_keys(device, generation, wrapped) VALUES($1, $2, $3)
 			ON CONFLICT(device, generation) DO UPDATE SET wrapped = excluded.wrapped`, k.Device[:], int64(k.Generation), notNull(k.Wrapped))
 		return err
 	})

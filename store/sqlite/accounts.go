@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 
 	"github.com/askucher/compax-core/delivery"
@@ -248,12 +249,32 @@ func (s *Store) PutSnapshot(ctx context.Context, id identity.PublicKey, version 
 }
 
 // PutArchive keeps a segment.
-func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment) error {
-	if len(a.Name) > 128 {
+func (s *Store) PutArchive(ctx context.Context, a delivery.ArchiveSegment, replaces [32]byte, most delivery.ArchiveBound) error {
+	if len(a.Name) > delivery.MaxSegmentName {
 		return errors.New("sqlite: the name of an archive segment has more than 128 bytes")
 	}
 	return s.write(ctx, func(c *change) error {
-		_, err := c.exec(`INSERT INTO archive(identity, name, size, created_ms, sealed) VALUES(?, ?, ?, ?, ?)
+		r, found, err := c.first("SELECT sealed FROM archive WHERE identity = ? AND name = ?", a.Identity[:], []byte(a.Name))
+		if err != nil {
+			return err
+		}
+		old, stands := int64(-1), [32]byte{}
+		if found {
+			sealed := r.blob(0)
+			if old, stands = int64(len(sealed)), sha256.Sum256(sealed); stands == sha256.Sum256(a.Sealed) {
+				return nil
+			}
+		}
+		if stands != replaces {
+			return delivery.ErrChanged
+		}
+		if r, err = c.one("SELECT count(*), coalesce(sum(size), 0) FROM archive WHERE identity = ?", a.Identity[:]); err != nil {
+			return err
+		}
+		if !most.Fits(int(r.int(0)), r.int(1), old, int64(len(a.Sealed))) {
+			return delivery.ErrLimit
+		}
+		_, err = c.exec(`INSERT INTO archive(identity, name, size, created_ms, sealed) VALUES(?, ?, ?, ?, ?)
 			ON CONFLICT(identity, name) DO UPDATE SET size = excluded.size, created_ms = excluded.created_ms, sealed = excluded.sealed`,
 			a.Identity[:], []byte(a.Name), len(a.Sealed), a.CreatedMS, a.Sealed)
 		return err
@@ -291,12 +312,19 @@ func deviceKnown(c *conn, id identity.DeviceID) error {
 }
 
 // PutWrappedKey keeps a wrapped key.
-func (s *Store) PutWrappedKey(ctx context.Context, k delivery.WrappedKey) error {
+func (s *Store) PutWrappedKey(ctx context.Context, k delivery.WrappedKey, most int) error {
 	return s.write(ctx, func(c *change) error {
 		if err := deviceKnown(c.conn, k.Device); err != nil {
 			return err
 		}
-		_, err := c.exec(`INSERT INTO wrapped_keys(device, generation, wrapped) VALUES(?, ?, ?)
+		r, err := c.one("SELECT count(*) FROM wrapped_keys WHERE device = ? AND generation <> ?", k.Device[:], k.Generation)
+		if err != nil {
+			return err
+		}
+		if r.int(0) >= int64(most) {
+			return delivery.ErrLimit
+		}
+		_, err = c.exec(`INSERT INTO wrapped_keys(device, generation, wrapped) VALUES(?, ?, ?)
 			ON CONFLICT(device, generation) DO UPDATE SET wrapped = excluded.wrapped`, k.Device[:], k.Generation, k.Wrapped)
 		return err
 	})

@@ -142,7 +142,7 @@ var sweeps = []contract{
 		k.enrol(10)
 		for n := 1; n <= 3; n++ {
 			k.put(10, delivery.MailItem{Kind: delivery.MailAsk, Key: fmt.Sprint(n), CreatedMS: now + int64(n)})
-			k.ok(k.store.PutArchive(k.ctx, delivery.ArchiveSegment{Identity: person(1), Name: fmt.Sprint(n), CreatedMS: now + int64(n)}))
+			k.ok(k.store.PutArchive(k.ctx, delivery.ArchiveSegment{Identity: person(1), Name: fmt.Sprint(n), CreatedMS: now + int64(n)}, [32]byte{}, roomy))
 		}
 		k.ok(k.store.AckMail(k.ctx, deviceID(10), []uint64{1, 3}))
 		plan := delivery.SweepPlan{MailKeysBefore: now + 3, ArchiveBefore: now + 3, Limit: 100}
@@ -355,8 +355,8 @@ func (k *kit) durable() func() []any {
 	must(k.store.Revoke(k.ctx, revocation(11)))(k)
 	must(k.store.UseNonce(k.ctx, device(10).Key, counter(1), now))(k)
 	k.ok(k.store.PutSnapshot(k.ctx, person(1), 0, []byte("sealed")))
-	k.ok(k.store.PutArchive(k.ctx, delivery.ArchiveSegment{Identity: person(1), Name: "a", Sealed: []byte("s"), CreatedMS: now}))
-	k.ok(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(10), Generation: 1, Wrapped: []byte("w")}))
+	k.ok(k.store.PutArchive(k.ctx, delivery.ArchiveSegment{Identity: person(1), Name: "a", Sealed: []byte("s"), CreatedMS: now}, [32]byte{}, roomy))
+	k.ok(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(10), Generation: 1, Wrapped: []byte("w")}, 8))
 	k.ok(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, 1), lastResort(10, 2)}))
 	k.put(10, delivery.MailItem{Kind: delivery.MailAsk, Key: "k", Payload: []byte("p"), CreatedMS: now})
 	k.ok(k.store.PutProfile(k.ctx, profile(1, "ada")))

@@ -90,7 +90,7 @@ var revocations = []contract{
 			k.ok(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(d, 1), lastResort(d, 2)}))
 			_, _, err := k.store.PutMail(k.ctx, deviceID(d), delivery.MailItem{Kind: delivery.MailWelcome, Key: "a"})
 			k.ok(err)
-			k.ok(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(d), Generation: 1, Wrapped: []byte("k")}))
+			k.ok(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(d), Generation: 1, Wrapped: []byte("k")}, 8))
 			k.upload(2*d, d, 100)
 			k.upload(2*d+1, d, 50)
 			e := message(d, d, 0)
@@ -142,7 +142,7 @@ var revocations = []contract{
 		_, err := k.store.OpenSession(k.ctx, session(1, 10, 0, 1))
 		k.is(err, delivery.ErrNotFound)
 		k.is(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, 1)}), delivery.ErrNotFound)
-		k.is(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(10)}), delivery.ErrNotFound)
+		k.is(k.store.PutWrappedKey(k.ctx, delivery.WrappedKey{Device: deviceID(10)}, 8), delivery.ErrNotFound)
 		_, _, err = k.store.PutMail(k.ctx, deviceID(10), delivery.MailItem{Kind: delivery.MailWelcome})
 		k.is(err, delivery.ErrNotFound)
 	}},

@@ -1,0 +1,65 @@
+package sdk
+
+import (
+	"context"
+
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/identity/phrase"
+)
+
+// ErrKeys is errKeys.
+var ErrKeys = errKeys
+
+// Generations is generations.
+func (e *Engine) Generations(ctx context.Context) (held, owed uint64, err error) {
+	return e.generations(ctx)
+}
+
+// TakeKeys is takeKeys.
+func (e *Engine) TakeKeys(ctx context.Context) (int, error) { return e.takeKeys(ctx) }
+
+// OpenSnapshot opens sealed bytes as this account's snapshot.
+func (e *Engine) OpenSnapshot(ctx context.Context, sealed []byte) (generation uint64, err error) {
+	_, generation, err = e.openFor(ctx, sealSnapshot, "", sealed)
+	return generation, err
+}
+
+// SealSnapshot seals a snapshot with a name as if this device did not know of any
+// revocation.
+func (e *Engine) SealSnapshot(ctx context.Context, name string) ([]byte, error) {
+	sealed, _, err := e.sealFor(ctx, sealSnapshot, "", []byte(`{"name":"`+name+`","profile":1000}`))
+	return sealed, err
+}
+
+// SnapshotName is the name in the snapshot at the service, as this device takes it.
+func (e *Engine) SnapshotName(ctx context.Context) (string, error) {
+	_, s, err := e.fetchSnapshot(ctx)
+	return s.Name, err
+}
+
+// WrapTo wraps a generation's key of an account to a device, signed by that
+// account, in whose name is as asked.
+func WrapTo(words phrase.Phrase, e *Engine, generation uint64, name identity.PublicKey) ([]byte, error) {
+	node, err := words.Account()
+	if err != nil {
+		return nil, err
+	}
+	defer node.Wipe()
+	sealed, err := sealKey(node, e.cred, generation)
+	if err != nil {
+		return nil, err
+	}
+	key, err := node.Identity()
+	if err != nil {
+		return nil, err
+	}
+	defer key.Wipe()
+	f := identity.WrappedKeyFields{Identity: key.PublicBytes(), DeviceID: e.account.Device, Generation: generation, Sealed: sealed}
+	k, err := identity.SignWrappedKey(f, key)
+	if err != nil {
+		return nil, err
+	}
+	b := k.Bytes()
+	copy(b[len("compax-wrapped-key-v1"):], name[:])
+	return b, nil
+}
