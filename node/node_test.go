@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -208,11 +209,14 @@ func TestDatabaseThatIsNotThereIsNamedWithoutItsPassword(t *testing.T) {
 
 func TestNewClosesWhatItOpened(t *testing.T) {
 	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
 	c := testConfig(dir)
-	c.Listen = "256.0.0.1:1"
+	c.Listen = taken.Addr().String()
 	if _, err := New(t.Context(), c); err == nil {
-		t.Fatal("listened nowhere")
+		t.Fatal("listened where somebody else does")
 	}
+	check(t, taken.Close())
 	n, err := New(t.Context(), testConfig(dir))
 	check(t, err)
 	if err := n.close(); err != nil && !errors.Is(err, context.Canceled) {
