@@ -164,6 +164,7 @@ func (u UnverifiedCredential) Bytes() []byte {
 func (c Credential) CheckSuccessor(next Credential) error {
 	was, is := c.u.Attestation, next.u.Attestation
 	switch {
+	// mutants: equivalent: the device id is derived from the two keys, so that one of the three never changes alone
 	case was.Identity != is.Identity, was.DeviceID != is.DeviceID, was.DevicePubkey != is.DevicePubkey:
 		return fmt.Errorf("%w: a successor of device %s names device %s of %s", ErrKey, was.DeviceID, is.DeviceID, is.Identity)
 	case was.DeviceHPKE != is.DeviceHPKE:

