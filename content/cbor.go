@@ -261,10 +261,9 @@ func (r *reader) value(depth int) ([]byte, error) {
 	return r.b[at:r.off:r.off], nil
 }
 
+// values reads the n values of an array. Nothing is made in advance of what n
+// promises: each value needs its bytes.
 func (r *reader) values(n uint64, depth int) error {
-	if n > uint64(r.rest()) {
-		return r.fail("an array is longer than the message")
-	}
 	for range n {
 		if _, err := r.value(depth); err != nil {
 			return err
@@ -274,9 +273,6 @@ func (r *reader) values(n uint64, depth int) error {
 }
 
 func (r *reader) mapValue(n uint64, depth int) error {
-	if n > uint64(r.rest()) {
-		return r.fail("a map is longer than the message")
-	}
 	var previous []byte
 	for range n {
 		key, err := r.key("a map key", true)

@@ -110,9 +110,6 @@ func (r *reader) extensions() (Extensions, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n > uint64(r.rest()) {
-		return nil, r.fail("the extensions are longer than the message")
-	}
 	var out Extensions
 	for range n {
 		key, err := r.key("an extension key", false)

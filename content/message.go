@@ -245,15 +245,11 @@ func ComputeID(senderURI, roomURI string, salt Salt, encoded []byte) (MessageID,
 // the errors of Encode). The caller has checked that they name the sender and
 // the room; see SenderURI.
 func (m Message) ID() (MessageID, error) {
-	sender, room := m.SenderURI(), m.RoomURI()
-	if sender == "" || room == "" {
-		return MessageID{}, ErrNoURI
-	}
 	encoded, err := m.Encode()
 	if err != nil {
 		return MessageID{}, err
 	}
-	return ComputeID(sender, room, m.Salt, encoded)
+	return ComputeID(m.SenderURI(), m.RoomURI(), m.Salt, encoded)
 }
 
 // SenderURI returns the sender's URI that m carries, empty when it carries

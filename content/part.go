@@ -296,7 +296,7 @@ func (r *reader) multi(depth int, parts *int) (Multi, error) {
 	if err != nil {
 		return Multi{}, err
 	}
-	if n < 2 || n > MaxParts || n > uint64(r.rest()) {
+	if n < 2 {
 		return Multi{}, r.fail("a multipart of %d parts", n)
 	}
 	m := Multi{Semantics: PartSemantics(semantics)}

@@ -70,7 +70,7 @@ type PollClose struct{}
 
 // checkChoice demands ascending indices below n.
 func checkChoice(chosen []int, n int) error {
-	if len(chosen) > n || !slices.IsSorted(chosen) {
+	if !slices.IsSorted(chosen) {
 		return fmt.Errorf("%w: options must be ascending", ErrEncoding)
 	}
 	for i, o := range chosen {

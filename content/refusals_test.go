@@ -3,6 +3,7 @@ package content
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -122,7 +123,7 @@ func TestReaderBounds(t *testing.T) {
 		"depth":                   {nullBody, func(r *reader) error { n := 0; _, err := r.part(MaxDepth+1, &n); return err }, ErrLimit},
 		"parts":                   {nullBody, func(r *reader) error { n := MaxParts; _, err := r.part(1, &n); return err }, ErrLimit},
 		"multipart of one":        {"00 81" + nullBody, func(r *reader) error { n := 0; _, err := r.multi(1, &n); return err }, ErrEncoding},
-		"more parts than allowed": {"00 990401" + strings.Repeat("00", 1100), func(r *reader) error { n := 0; _, err := r.multi(1, &n); return err }, ErrEncoding},
+		"more parts than allowed": {fmt.Sprintf("00 99%04x", MaxParts+1) + strings.Repeat(nullBody, MaxParts+1), func(r *reader) error { n := 0; _, err := r.multi(1, &n); return err }, ErrLimit},
 		"more parts than bytes":   {"00 83 00 00", func(r *reader) error { n := 0; _, err := r.multi(1, &n); return err }, ErrEncoding},
 		"more values than bytes":  {"84 00 00 00", func(r *reader) error { _, err := r.value(3); return err }, ErrEncoding},
 		"more keys than bytes":    {"a2 00 00 01", func(r *reader) error { _, err := r.value(3); return err }, ErrEncoding},
@@ -133,6 +134,8 @@ func TestReaderBounds(t *testing.T) {
 		"16 bits for 8":           {"19 00ff", func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
 		"32 bits for 16":          {"1a 0000ffff", func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
 		"64 bits for 32":          {"1b 00000000ffffffff", func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
+		"break":                   {"ff" + strings.Repeat("01", 128), func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
+		"reserved":                {"fc" + strings.Repeat("01", 16), func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
 		"indefinite":              {"5f", func(r *reader) error { _, _, err := r.head(); return err }, ErrEncoding},
 		"NaN of 64 bits":          {"fb7ff8000000000001", func(r *reader) error { _, err := r.value(3); return err }, ErrEncoding},
 		"key not UTF-8":           {"a1 61ff 00", func(r *reader) error { _, err := r.value(3); return err }, ErrEncoding},
@@ -249,6 +252,14 @@ func TestFileSourceBreaks(t *testing.T) {
 	}
 	if n, err := r.ReadAt(make([]byte, 1), 0); n != 0 || !errors.Is(err, errBroken) {
 		t.Errorf("a player on a broken source: %d, %v", n, err)
+	}
+	if _, err := r.ReadAt(make([]byte, 1), -1); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("a player before the file's begin: %v", err)
+	}
+	unknown := e
+	unknown.EncAlg, unknown.Nonce = 9, nil
+	if err := unknown.Open(io.Discard, bytes.NewReader(sealed), 1<<30, NewAESGCM); !errors.Is(err, ErrAlgorithm) {
+		t.Errorf("an algorithm without a nonce: %v", err)
 	}
 }
 

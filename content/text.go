@@ -131,7 +131,7 @@ func (e entities) fit(text string) bool {
 		units += utf16.RuneLen(r)
 	}
 	for _, x := range e.Entities {
-		if x.Offset < 0 || x.Length <= 0 || x.Offset > units || x.Length > units-x.Offset {
+		if x.Offset < 0 || x.Length <= 0 || x.Length > units-x.Offset {
 			return false
 		}
 	}

@@ -47,8 +47,8 @@ func ParseRoomURI(uri string) (string, error) { return splitURI(uri, roomPath) }
 
 func splitURI(uri, path string) (string, error) {
 	rest, ok := strings.CutPrefix(uri, mimiScheme)
-	domain, name, found := strings.Cut(rest, path)
-	if !ok || !found || domain == "" || len(domain) > maxDomain || name == "" || len(name) > maxURIPart ||
+	domain, name, _ := strings.Cut(rest, path)
+	if !ok || domain == "" || len(domain) > maxDomain || name == "" || len(name) > maxURIPart ||
 		strings.ContainsAny(domain, "/?#@") || strings.ContainsAny(name, "/?#") {
 		return "", fmt.Errorf("%w: not a URI of the form mimi://domain%s…", ErrEncoding, path)
 	}
