@@ -55,7 +55,7 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 	if err := e.publishKeys(ctx, firstKeys); err != nil {
 		return nil, words, err
 	}
-	self, err := e.createRoom(ctx, delivery.RoomSelf, "", nil)
+	self, err := e.createRoom(ctx, delivery.RoomSelf, "", nil, Key{})
 	if err != nil {
 		return nil, words, fmt.Errorf("make the account's own room: %w", err)
 	}

@@ -9,6 +9,8 @@ var (
 	ErrNoRoom = errors.New("no such chat in this profile")
 	// ErrNoMessage: the room has no message with this number here.
 	ErrNoMessage = errors.New("no message with this number in this chat")
+	// ErrNotMessage: what has this number is no message of a person.
+	ErrNotMessage = errors.New("this number is no message that somebody said")
 	// ErrRequest: the room is a request: accept it first.
 	ErrRequest = errors.New("this chat is a request: accept or decline it first")
 	// ErrOut: this device is no longer in the room.

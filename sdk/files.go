@@ -174,9 +174,10 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Attachment gives the first file of a message (ErrNoRoom, ErrNoMessage, ErrNoFile).
+// Attachment gives the first file of a message (ErrNoRoom, ErrNoMessage,
+// ErrNotMessage, ErrNoFile).
 func (e *Engine) Attachment(ctx context.Context, id delivery.RoomID, seq uint64) (content.Attachment, error) {
-	l, err := e.LineAt(ctx, id, seq)
+	l, err := e.Message(ctx, id, seq)
 	if err != nil {
 		return content.Attachment{}, err
 	}

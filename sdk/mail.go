@@ -345,7 +345,7 @@ func (e *Engine) Decline(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	if !found {
-		return ErrNoRoom
+		return e.declinedBefore(ctx, id)
 	}
 	if err := e.client.AckMail(ctx, q.Mail); err != nil {
 		return e.fail(ctx, err)
@@ -355,6 +355,21 @@ func (e *Engine) Decline(ctx context.Context, id delivery.RoomID) error {
 			return err
 		}
 		return tx.Delete(TableRequest, id.String())
+	})
+}
+
+// declinedBefore: declining twice is no error, unless the room was entered since.
+func (e *Engine) declinedBefore(ctx context.Context, id delivery.RoomID) error {
+	return e.Store.View(ctx, func(tx Tx) error {
+		declined, err := tx.Get(TableSetting, "declined."+id.String())
+		if err != nil {
+			return err
+		}
+		entered, err := tx.Get(TableRoom, id.String())
+		if err == nil && (declined == nil || entered != nil) {
+			err = ErrNoRoom
+		}
+		return err
 	})
 }
 

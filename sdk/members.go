@@ -21,10 +21,14 @@ func checkPackage(kp *wire.KeyPackage, suite wire.CipherSuite) (identity.Credent
 
 // NewRoom makes a group room with a title.
 func (e *Engine) NewRoom(ctx context.Context, title string) (delivery.RoomID, error) {
+	return e.newRoom(ctx, title, Key{})
+}
+
+func (e *Engine) newRoom(ctx context.Context, title string, key Key) (delivery.RoomID, error) {
 	if len(title) > content.MaxTitle {
 		return delivery.RoomID{}, fmt.Errorf("%w: a title has at most %d bytes", identity.ErrFormat, content.MaxTitle)
 	}
-	id, err := e.createRoom(ctx, delivery.RoomGroup, title, nil)
+	id, err := e.createRoom(ctx, delivery.RoomGroup, title, nil, key)
 	if err != nil {
 		return id, err
 	}
@@ -53,7 +57,7 @@ func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.
 	if known != nil {
 		return *known, e.completeDirect(ctx, *known, with)
 	}
-	id, err := e.createRoom(ctx, delivery.RoomDirect, "", []identity.PublicKey{with})
+	id, err := e.createRoom(ctx, delivery.RoomDirect, "", []identity.PublicKey{with}, Key{})
 	if err != nil {
 		return id, err
 	}
@@ -77,8 +81,9 @@ func (e *Engine) completeDirect(ctx context.Context, id delivery.RoomID, with id
 	return nil
 }
 
-// createRoom makes a group of this leaf alone, stores it and makes the room.
-func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title string, others []identity.PublicKey) (delivery.RoomID, error) {
+// createRoom makes a group of this leaf alone, stores it and makes the room. A key
+// is noted with it.
+func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title string, others []identity.PublicKey, key Key) (delivery.RoomID, error) {
 	info, err := e.home(ctx)
 	if err != nil {
 		return delivery.RoomID{}, err
@@ -122,6 +127,11 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := writeDelta(tx, id, step.Delta); err != nil {
 			return err
+		}
+		if key != (Key{}) {
+			if err := tx.Put(TableSetting, madeKey(key), []byte(id.String())); err != nil {
+				return err
+			}
 		}
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 			return err
@@ -260,13 +270,19 @@ func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.Pu
 }
 
 // Leave takes this account out of a room: its other devices by Remove, this one
-// by SelfRemove, which somebody who stays commits. A request is declined.
+// by SelfRemove, which somebody who stays commits. Leaving twice is no error.
 func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
-	r, done, err := e.writable(ctx, id)
+	r, done, err := e.find(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if r.rec.Status == StatusLeft {
+		return nil
+	}
+	if err := e.mayAct(r); err != nil {
+		return err
+	}
 	if r.rec.Kind == delivery.RoomSelf {
 		return ErrDirect
 	}

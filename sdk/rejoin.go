@@ -380,7 +380,7 @@ func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, why string) (d
 			others = append(others, p)
 		}
 	}
-	next, err := e.createRoom(ctx, r.rec.Kind, r.rec.Title, others)
+	next, err := e.createRoom(ctx, r.rec.Kind, r.rec.Title, others, Key{})
 	if err != nil {
 		return next, err
 	}

@@ -30,7 +30,7 @@ type Draft struct {
 	// Key makes two calls one message: the same key with the same text gives the
 	// same message id, and what is in the outbox or sent already is not sent again.
 	// Zero = a new message each time.
-	Key [16]byte
+	Key Key
 }
 
 // Send writes a message to a room. It is durable before anything leaves: when
@@ -67,7 +67,7 @@ func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, e
 		items = append(items, content.Options{Silent: true})
 	}
 	return e.write(ctx, r, blobs, func(h content.Header) (content.Message, error) {
-		if d.Key != ([16]byte{}) {
+		if d.Key != (Key{}) {
 			h.Salt = content.Salt(d.Key)
 		}
 		h.ReplyTo = d.ReplyTo
@@ -78,8 +78,8 @@ func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, e
 // sentBefore finds the message of a key. One that waits in the outbox is delivered
 // first; a key that is new here asks for nothing of the service, so that what is
 // written offline is kept, however much waits before it.
-func (e *Engine) sentBefore(ctx context.Context, r *room, key [16]byte) (sent Sent, found bool, err error) {
-	if key == ([16]byte{}) {
+func (e *Engine) sentBefore(ctx context.Context, r *room, key Key) (sent Sent, found bool, err error) {
+	if key == (Key{}) {
 		return sent, false, nil
 	}
 	sent, found, err = e.sentWith(ctx, r, key)
@@ -94,7 +94,7 @@ func (e *Engine) sentBefore(ctx context.Context, r *room, key [16]byte) (sent Se
 
 // sentWith looks a key up: a zero ID when no message was written with it, found
 // when that message has its place in the room.
-func (e *Engine) sentWith(ctx context.Context, r *room, key [16]byte) (sent Sent, found bool, err error) {
+func (e *Engine) sentWith(ctx context.Context, r *room, key Key) (sent Sent, found bool, err error) {
 	sent.Chat = r.rec.ID
 	err = e.Store.View(ctx, func(tx Tx) error {
 		raw, err := tx.Get(TableSent, sentKey(r.rec.ID, key))
@@ -110,7 +110,7 @@ func (e *Engine) sentWith(ctx context.Context, r *room, key [16]byte) (sent Sent
 	return sent, found, err
 }
 
-func sentKey(id delivery.RoomID, key [16]byte) string { return fmt.Sprintf("%s/%x", id, key) }
+func sentKey(id delivery.RoomID, key Key) string { return fmt.Sprintf("%s/%x", id, key) }
 
 // Write sends any message: build gets a header with salt, sender and room.
 func (e *Engine) Write(ctx context.Context, id delivery.RoomID, build func(content.Header) (content.Message, error)) (Sent, error) {

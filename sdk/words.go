@@ -25,9 +25,49 @@ func (e *Engine) LineAt(ctx context.Context, id delivery.RoomID, seq uint64) (Li
 		return l, err
 	}
 	if l, found, err = e.lineAt(ctx, id, seq); err == nil && !found {
-		err = fmt.Errorf("%w: %d", ErrNoMessage, seq)
+		err = fmt.Errorf("%w: #%d", ErrNoMessage, seq)
 	}
 	return l, err
+}
+
+// Message gives the message of a person with a number, which can be answered,
+// edited, taken back and commented. A title, a join, a gap, an edit and whatever
+// else has a number is none (ErrNoRoom, ErrNoMessage, ErrNotMessage).
+func (e *Engine) Message(ctx context.Context, id delivery.RoomID, seq uint64) (Line, error) {
+	l, err := e.LineAt(ctx, id, seq)
+	if err != nil {
+		return l, err
+	}
+	return l, l.message()
+}
+
+// message reports by ErrNotMessage what a line is that is no message of a person.
+func (l Line) message() error {
+	what := "something that is shown to nobody"
+	switch l.Kind {
+	case LineText, LineFile, LinePoll, LineOther:
+		if !l.Deleted {
+			return nil
+		}
+		what = "a message that was taken back"
+	case LineEdit:
+		what = "an edit"
+	case LineDelete:
+		what = "a deletion"
+	case LineReaction, LineUnreact:
+		what = "a reaction"
+	case LineTitle, LinePicture:
+		what = "a change of the chat's title or picture"
+	case LineProfile:
+		what = "somebody's name"
+	case LineJoin, LineLeave:
+		what = "somebody who came or went"
+	case LineGap:
+		what = "a gap"
+	case LineUnread:
+		what = "something that cannot be read here"
+	}
+	return fmt.Errorf("%w: #%d is %s", ErrNotMessage, l.Seq, what)
 }
 
 func (e *Engine) lineAt(ctx context.Context, id delivery.RoomID, seq uint64) (l Line, found bool, err error) {
@@ -40,12 +80,9 @@ func (e *Engine) lineAt(ctx context.Context, id delivery.RoomID, seq uint64) (l 
 
 // about finds what an edit, a reaction or a deletion is about.
 func (e *Engine) about(ctx context.Context, id delivery.RoomID, seq uint64, mine bool) (Line, error) {
-	l, err := e.LineAt(ctx, id, seq)
+	l, err := e.Message(ctx, id, seq)
 	if err != nil {
 		return l, err
-	}
-	if !l.Kind.Conversation() || l.Kind == LineGap || l.Kind == LineUnread {
-		return l, fmt.Errorf("%w: %d is no message of a person", ErrNoMessage, seq)
 	}
 	if mine && l.From != e.account.Identity {
 		return l, ErrAuthor
@@ -55,69 +92,18 @@ func (e *Engine) about(ctx context.Context, id delivery.RoomID, seq uint64, mine
 
 // Edit replaces the text of a message of this account (ErrAuthor).
 func (e *Engine) Edit(ctx context.Context, id delivery.RoomID, seq uint64, text string) (Sent, error) {
-	if text == "" || len(text) > content.MaxText {
-		return Sent{}, ErrText
-	}
-	l, err := e.about(ctx, id, seq, true)
-	if err != nil {
-		return Sent{}, err
-	}
-	items := []content.Item{content.Text{Text: text}}
-	if l.File != nil {
-		a, err := e.Attachment(ctx, id, seq)
-		if err != nil {
-			return Sent{}, err
-		}
-		items = append([]content.Item{a}, items...)
-	}
-	return e.Write(ctx, id, func(h content.Header) (content.Message, error) {
-		h.ReplyTo = l.ReplyTo
-		return content.Edit(h, l.ID, items...)
-	})
+	return Once{e, Key{}}.Edit(ctx, id, seq, text)
 }
 
 // Delete takes a message of this account back (ErrAuthor).
 func (e *Engine) Delete(ctx context.Context, id delivery.RoomID, seq uint64) (Sent, error) {
-	l, err := e.about(ctx, id, seq, true)
-	if err != nil {
-		return Sent{}, err
-	}
-	return e.Write(ctx, id, func(h content.Header) (content.Message, error) { return content.Delete(h, l.ID) })
+	return Once{e, Key{}}.Delete(ctx, id, seq)
 }
 
 // React reacts to a message; an empty emoji takes this account's reactions to it
 // back.
 func (e *Engine) React(ctx context.Context, id delivery.RoomID, seq uint64, emoji string) (Sent, error) {
-	l, err := e.about(ctx, id, seq, false)
-	if err != nil {
-		return Sent{}, err
-	}
-	if emoji != "" {
-		return e.Write(ctx, id, func(h content.Header) (content.Message, error) { return content.React(h, l.ID, emoji) })
-	}
-	var given []Line
-	err = e.Store.View(ctx, func(tx Tx) error {
-		about, err := tx.Lines(LineQuery{Room: id, Target: &l.ID})
-		for _, x := range about {
-			if x.Kind == LineReaction && !x.Deleted && x.From == e.account.Identity {
-				given = append(given, x)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return Sent{}, err
-	}
-	if len(given) == 0 {
-		return Sent{}, fmt.Errorf("%w: no reaction of this account to %d", ErrNoMessage, seq)
-	}
-	var sent Sent
-	for _, x := range given {
-		if sent, err = e.Write(ctx, id, func(h content.Header) (content.Message, error) { return content.Unreact(h, x.ID, l.ID) }); err != nil {
-			return sent, err
-		}
-	}
-	return sent, nil
+	return Once{e, Key{}}.React(ctx, id, seq, emoji)
 }
 
 // Ask sends a poll.

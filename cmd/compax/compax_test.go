@@ -85,7 +85,6 @@ func TestExitCodes(t *testing.T) {
 		{client.ErrGarbage, "garbage", 3},
 		{context.DeadlineExceeded, "offline", 3},
 		{local.ErrBusy, "locked", 3},
-		{local.ErrLost, "lost", 3},
 		{fmt.Errorf("write: %w", syscall.ENOSPC), "disk_full", 3},
 		{delivery.Refuse(delivery.CodeFull, "full"), "full", 3},
 		{delivery.Refuse(delivery.CodeSlowDown, "slow"), "slow_down", 3},
@@ -136,7 +135,7 @@ func TestSend(t *testing.T) {
 		t.Errorf("said %q", &w.out)
 	}
 	w.wants(0, "send", teaRoom.String(), "x", "--json")
-	want := map[string]any{"chat": teaRoom.String(), "seq": float64(7), "epoch": float64(2), "id": "ab"}
+	want := map[string]any{"chat": teaRoom.String(), "seq": float64(7), "epoch": float64(2), "id": "ab", "kept": false}
 	if got := w.object(); !reflect.DeepEqual(got, want) {
 		t.Errorf("said %v, want %v", got, want)
 	}
@@ -149,6 +148,15 @@ func TestSend(t *testing.T) {
 	w.wants(3, "send", teaRoom.String(), "x")
 	if !strings.Contains(w.err.String(), "the message is kept") {
 		t.Errorf("said %q", &w.err)
+	}
+	w.wants(3, "send", teaRoom.String(), "x", "--json")
+	if e := w.object(); e["kept"] != true {
+		t.Errorf("an error of a message that is kept: %v", e)
+	}
+	w.fake.fail = client.ErrOffline
+	w.wants(3, "send", teaRoom.String(), "x", "--json")
+	if e := w.object(); e["kept"] != false {
+		t.Errorf("an error of a message that is not kept: %v", e)
 	}
 }
 

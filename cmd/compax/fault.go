@@ -52,7 +52,8 @@ func explain(err error) *local.Error {
 	}
 	var h *hinted
 	e := classify(err)
-	if e.Exit == exitOffline && errors.Is(err, sdk.ErrKept) {
+	e.Kept = errors.Is(err, sdk.ErrKept)
+	if e.Kept && e.Exit == exitOffline {
 		e.Hint = "the message is kept: the next command that reaches the service sends it"
 	}
 	if errors.As(err, &h) {
@@ -91,9 +92,6 @@ func classify(err error) *local.Error {
 	case errors.Is(err, local.ErrBusy):
 		return &local.Error{Code: "locked", Exit: exitOffline, Detail: "another process holds this profile and does not answer",
 			Hint: "end it (it may be stopped or hang), then try again"}
-	case errors.Is(err, local.ErrLost):
-		return &local.Error{Code: "lost", Exit: exitOffline, Detail: "the process that held this profile ended before it answered: the change may have been made or not",
-			Hint: "look before you repeat it: compax members, compax chats"}
 	case errors.Is(err, local.ErrVersion):
 		return &local.Error{Code: "version", Exit: exitRefused, Detail: "another version of this program holds this profile", Hint: "end it first"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -21,6 +21,7 @@ var engineFaults = []struct {
 	{sdk.ErrRevoked, "revoked", exitRefused, "what it has can be read; a new device is made with the phrase: compax account restore"},
 	{sdk.ErrNoRoom, "no_chat", exitRefused, "compax chats lists the chats of this profile"},
 	{sdk.ErrNoMessage, "no_message", exitRefused, "compax history shows the numbers"},
+	{sdk.ErrNotMessage, "not_message", exitRefused, "compax history shows the numbers of messages"},
 	{sdk.ErrRequest, "request", exitRefused, "compax room accept, or decline, decides about it"},
 	{sdk.ErrOut, "not_member", exitRefused, "somebody who is in it can add you again: compax room add"},
 	{sdk.ErrAuthor, "not_author", exitRefused, ""},

@@ -33,7 +33,7 @@ chat has exactly two people; asking for the same one again gives the same room.`
 	cmd.Flags().StringVar(&title, "title", "", "title of the group")
 	cmd.Flags().StringVar(&direct, "direct", "", "the other one: @username or identity")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		req := local.NewRoomRequest{Title: strings.TrimSpace(title)}
+		req := local.NewRoomRequest{Key: newKey(), Title: strings.TrimSpace(title)}
 		switch {
 		case (req.Title == "") == (direct == ""):
 			return usage("give --title for a group, or --direct for a chat of two")

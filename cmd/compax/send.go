@@ -28,8 +28,8 @@ func (a *app) sendCommand() *cobra.Command {
 caption. The number of the message is printed when the service has accepted it.
 
 Offline, the message is kept and goes out with the next command that reaches the
-service; the exit code is then 3, and the error says that it is kept. A file is not:
-send it again, and its upload goes on where it stopped.`
+service; the exit code is then 3, and the error says that it is kept ("kept": true
+with --json). A file is not: send it again, and its upload goes on where it stopped.`
 	cmd.Example = example(`compax send -p ada Tea "Tea at five?"`, `compax send -p ada Tea --file photo.jpg`, `date | compax send -p ada Tea -`)
 	cmd.ValidArgsFunction = a.completeChat
 	cmd.Flags().StringVarP(&file, "file", "f", "", "a `FILE` to send")
@@ -120,7 +120,7 @@ func (a *app) editCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sent, err := p.Edit(ctx, local.EditRequest{Chat: chat, Seq: seq, Text: text})
+			sent, err := p.Edit(ctx, local.EditRequest{Key: newKey(), Chat: chat, Seq: seq, Text: text})
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (a *app) editCommand() *cobra.Command {
 func (a *app) deleteCommand() *cobra.Command {
 	return a.onMessage("delete CHAT SEQ", "Take back what you said", nil,
 		func(ctx context.Context, p local.Profile, chat delivery.RoomID, seq uint64, _ []string) error {
-			sent, err := p.Delete(ctx, local.DeleteRequest{Chat: chat, Seq: seq})
+			sent, err := p.Delete(ctx, local.DeleteRequest{Key: newKey(), Chat: chat, Seq: seq})
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (a *app) reactCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sent, err := p.React(ctx, local.ReactRequest{Chat: chat, Seq: seq, Emoji: emoji, Remove: remove})
+			sent, err := p.React(ctx, local.ReactRequest{Key: newKey(), Chat: chat, Seq: seq, Emoji: emoji, Remove: remove})
 			if err != nil {
 				return err
 			}

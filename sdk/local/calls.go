@@ -11,9 +11,7 @@ import (
 // call is one method of [Profile] as the socket carries it.
 type call[Req, Resp, Event any] struct {
 	name string
-	// again: asking twice is harmless, so a call whose owner died is repeated.
-	again bool
-	run   func(Profile, context.Context, Req, func(Event) error) (Resp, error)
+	run  func(Profile, context.Context, Req, func(Event) error) (Resp, error)
 }
 
 // carried is a call without its types, as the owner looks it up.
@@ -22,11 +20,11 @@ type carried func(ctx context.Context, p Profile, request json.RawMessage, event
 // calls is every call by name.
 var calls = map[string]carried{}
 
-func plain[Req, Resp any](name string, again bool, run func(Profile, context.Context, Req) (Resp, error)) call[Req, Resp, None] {
-	return streamed(name, again, func(p Profile, ctx context.Context, r Req, _ func(None) error) (Resp, error) { return run(p, ctx, r) })
+func plain[Req, Resp any](name string, run func(Profile, context.Context, Req) (Resp, error)) call[Req, Resp, None] {
+	return streamed(name, func(p Profile, ctx context.Context, r Req, _ func(None) error) (Resp, error) { return run(p, ctx, r) })
 }
 
-func streamed[Req, Resp, Event any](name string, again bool, run func(Profile, context.Context, Req, func(Event) error) (Resp, error)) call[Req, Resp, Event] {
+func streamed[Req, Resp, Event any](name string, run func(Profile, context.Context, Req, func(Event) error) (Resp, error)) call[Req, Resp, Event] {
 	calls[name] = func(ctx context.Context, p Profile, raw json.RawMessage, event func(any) error) (any, error) {
 		var req Req
 		if err := json.Unmarshal(raw, &req); err != nil {
@@ -34,40 +32,35 @@ func streamed[Req, Resp, Event any](name string, again bool, run func(Profile, c
 		}
 		return run(p, ctx, req, func(e Event) error { return event(e) })
 	}
-	return call[Req, Resp, Event]{name, again, run}
+	return call[Req, Resp, Event]{name, run}
 }
 
-const (
-	again = true
-	once  = false
-)
-
 var (
-	callSelf    = plain("self", again, Profile.Self)
-	callSync    = plain("sync", again, Profile.Sync)
-	callChats   = plain("chats", again, Profile.Chats)
-	callNewRoom = plain("room/new", once, Profile.NewRoom)
-	callAdd     = plain("room/add", once, Profile.Add)
-	callRemove  = plain("room/remove", once, Profile.Remove)
-	callAccept  = plain("room/accept", once, Profile.Accept)
-	callDecline = plain("room/decline", once, Profile.Decline)
-	callLeave   = plain("room/leave", once, Profile.Leave)
-	callRename  = plain("room/rename", again, Profile.Rename)
-	callMembers = plain("members", again, Profile.Members)
-	callSend    = streamed("send", again, Profile.Send)
-	callEdit    = plain("edit", once, Profile.Edit)
-	callDelete  = plain("delete", once, Profile.Delete)
-	callReact   = plain("react", once, Profile.React)
-	callGet     = streamed("get", again, Profile.Get)
-	callListen  = streamed("listen", again, Profile.Listen)
-	callHistory = streamed("history", once, Profile.History)
-	callSearch  = streamed("search", once, Profile.Search)
-	callSeen    = plain("seen", again, Profile.Seen)
-	callDevices = plain("devices", again, Profile.Devices)
-	callRevoke  = plain("devices/revoke", again, Profile.Revoke)
-	callTicket  = plain("devices/ticket", again, Profile.Ticket)
-	callApprove = plain("devices/approve", again, Profile.Approve)
-	callSafety  = plain("safety", again, Profile.Safety)
+	callSelf    = plain("self", Profile.Self)
+	callSync    = plain("sync", Profile.Sync)
+	callChats   = plain("chats", Profile.Chats)
+	callNewRoom = plain("room/new", Profile.NewRoom)
+	callAdd     = plain("room/add", Profile.Add)
+	callRemove  = plain("room/remove", Profile.Remove)
+	callAccept  = plain("room/accept", Profile.Accept)
+	callDecline = plain("room/decline", Profile.Decline)
+	callLeave   = plain("room/leave", Profile.Leave)
+	callRename  = plain("room/rename", Profile.Rename)
+	callMembers = plain("members", Profile.Members)
+	callSend    = streamed("send", Profile.Send)
+	callEdit    = plain("edit", Profile.Edit)
+	callDelete  = plain("delete", Profile.Delete)
+	callReact   = plain("react", Profile.React)
+	callGet     = streamed("get", Profile.Get)
+	callListen  = streamed("listen", Profile.Listen)
+	callHistory = streamed("history", Profile.History)
+	callSearch  = streamed("search", Profile.Search)
+	callSeen    = plain("seen", Profile.Seen)
+	callDevices = plain("devices", Profile.Devices)
+	callRevoke  = plain("devices/revoke", Profile.Revoke)
+	callTicket  = plain("devices/ticket", Profile.Ticket)
+	callApprove = plain("devices/approve", Profile.Approve)
+	callSafety  = plain("safety", Profile.Safety)
 )
 
 // Handle is an open profile: this process's own while it owns the store, else
@@ -78,7 +71,8 @@ type Handle struct {
 	own    *owner        // guarded by turn; nil: another process owns the store
 }
 
-// do runs a call where the profile is, again elsewhere when its owner ended.
+// do runs a call where the profile is, again elsewhere when its owner ended: every
+// call may be repeated.
 func do[Req, Resp, Event any](ctx context.Context, h *Handle, c call[Req, Resp, Event], req Req, event func(Event) error) (Resp, error) {
 	for {
 		var resp Resp
@@ -90,7 +84,7 @@ func do[Req, Resp, Event any](ctx context.Context, h *Handle, c call[Req, Resp, 
 			return c.run(own.profile, ctx, req, event)
 		}
 		err = ask(ctx, conn, c.name, req, &resp, event)
-		if errors.Is(err, errMoved) || errors.Is(err, ErrLost) && c.again && ctx.Err() == nil {
+		if errors.Is(err, errMoved) || errors.Is(err, errLost) && ctx.Err() == nil {
 			continue
 		}
 		return resp, err
@@ -227,12 +221,24 @@ func notTwice(f func(Row) error) func(Row) error {
 
 // History implements [Profile].
 func (h *Handle) History(ctx context.Context, r HistoryRequest, f func(Row) error) (None, error) {
-	return do(ctx, h, callHistory, r, f)
+	return do(ctx, h, callHistory, r, notTwice(f))
 }
 
 // Search implements [Profile].
 func (h *Handle) Search(ctx context.Context, r SearchRequest, f func(Row) error) (None, error) {
-	return do(ctx, h, callSearch, r, f)
+	type place struct {
+		chat delivery.RoomID
+		id   string
+	}
+	given := map[place]bool{}
+	return do(ctx, h, callSearch, r, func(row Row) error {
+		p := place{row.Chat, row.ID}
+		if given[p] {
+			return nil
+		}
+		given[p] = true
+		return f(row)
+	})
 }
 
 // Seen implements [Profile].

@@ -119,7 +119,7 @@ func (w Who) String() string {
 
 func (e engine) NewRoom(ctx context.Context, r NewRoomRequest) (Room, error) {
 	if r.Direct == nil {
-		id, err := e.Engine.NewRoom(ctx, r.Title)
+		id, err := e.Once(r.Key).NewRoom(ctx, r.Title)
 		return Room{id}, err
 	}
 	other, err := e.Find(ctx, r.Direct.String())

@@ -31,12 +31,9 @@ func sentAs(s sdk.Sent, err error) (Sent, error) {
 func (e engine) Send(ctx context.Context, r SendRequest, f func(Progress) error) (Sent, error) {
 	d := sdk.Draft{Text: r.Text, Key: r.Key}
 	if r.Reply != 0 {
-		l, err := e.LineAt(ctx, r.Chat, r.Reply)
+		l, err := e.Message(ctx, r.Chat, r.Reply)
 		if err != nil {
 			return Sent{}, err
-		}
-		if !l.Kind.Conversation() || l.Kind == sdk.LineGap {
-			return Sent{}, fmt.Errorf("%w: #%d is nothing that somebody said", sdk.ErrNoMessage, r.Reply)
 		}
 		d.ReplyTo = l.ID
 	}
@@ -98,18 +95,18 @@ func describe(chat delivery.RoomID, path string) (sdk.File, error) {
 }
 
 func (e engine) Edit(ctx context.Context, r EditRequest) (Sent, error) {
-	return sentAs(e.Engine.Edit(ctx, r.Chat, r.Seq, r.Text))
+	return sentAs(e.Once(r.Key).Edit(ctx, r.Chat, r.Seq, r.Text))
 }
 
 func (e engine) Delete(ctx context.Context, r DeleteRequest) (Sent, error) {
-	return sentAs(e.Engine.Delete(ctx, r.Chat, r.Seq))
+	return sentAs(e.Once(r.Key).Delete(ctx, r.Chat, r.Seq))
 }
 
 func (e engine) React(ctx context.Context, r ReactRequest) (Sent, error) {
 	if r.Remove {
 		r.Emoji = ""
 	}
-	return sentAs(e.Engine.React(ctx, r.Chat, r.Seq, r.Emoji))
+	return sentAs(e.Once(r.Key).React(ctx, r.Chat, r.Seq, r.Emoji))
 }
 
 // Get downloads ciphertext into a hidden file beside the path, going on with what

@@ -12,9 +12,9 @@ var (
 	ErrVersion = errors.New("another version of this program holds this profile")
 	// ErrFrame: what came over the socket is no frame of this protocol.
 	ErrFrame = errors.New("sdk/local: not a frame of this protocol")
-	// ErrLost: the process that held the profile ended before it answered, so it
-	// is not known whether the call was carried out.
-	ErrLost = errors.New("the process that held this profile ended before it answered")
+	// errLost: the process that held the profile ended before it answered. It is not
+	// known whether the call was carried out: it is made again.
+	errLost = errors.New("the process that held this profile ended before it answered")
 )
 
 // Error is an error as it is shown: what went wrong, and what to do. It is the
@@ -25,6 +25,9 @@ type Error struct {
 	Exit   int    `json:"exit"`           // the program's exit code
 	Detail string `json:"error"`          // one sentence
 	Hint   string `json:"hint,omitempty"` // what to do, when there is something
+	// Kept: what was to be said is in the outbox and goes out by itself. It is not to
+	// be said again.
+	Kept bool `json:"kept"`
 }
 
 func (e *Error) Error() string { return e.Detail }

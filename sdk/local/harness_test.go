@@ -50,6 +50,12 @@ func (f *fake) Add(ctx context.Context, r MemberRequest) (None, error) {
 	}
 }
 
+func (f *fake) Edit(ctx context.Context, _ EditRequest) (Sent, error) {
+	f.enter("edit")
+	<-ctx.Done()
+	return Sent{}, ctx.Err()
+}
+
 func (f *fake) Listen(ctx context.Context, r ListenRequest, give func(Row) error) (None, error) {
 	f.enter("listen")
 	first := 1

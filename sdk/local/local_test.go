@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -74,10 +75,12 @@ func TestKilledOwnerIsReplacedAndListeningGoesOn(t *testing.T) {
 	}
 }
 
-func TestKilledOwnerLeavesAChangeUnknown(t *testing.T) {
+func TestKilledOwnerLeavesAChangeToTheNext(t *testing.T) {
 	dir := shortDir(t)
 	other := startOwner(t, dir)
-	h := open2(t, dir, &fake{name: "this process"})
+	f := &fake{name: "this process", entered: make(chan string, 1), release: make(chan struct{})}
+	close(f.release)
+	h := open2(t, dir, f)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := h.Add(context.Background(), MemberRequest{Chat: chat})
@@ -85,13 +88,72 @@ func TestKilledOwnerLeavesAChangeUnknown(t *testing.T) {
 	}()
 	other.says("add")
 	other.kill()
-	if err := <-failed; !errors.Is(err, ErrLost) {
-		t.Fatalf("got %v, want ErrLost: adding somebody is not repeated unasked", err)
+	if err := <-failed; err != nil || <-f.entered != "add" {
+		t.Fatalf("the next owner was not asked: %v", err)
 	}
-	// What can be asked again is, by the new owner.
-	if self, err := h.Self(t.Context(), None{}); err != nil || self.Profile != "this process" {
-		t.Fatalf("%+v, %v", self, err)
+}
+
+// TestWhatWouldDoubleCarriesAKey: every request that makes something new has a key,
+// which crosses the socket.
+func TestWhatWouldDoubleCarriesAKey(t *testing.T) {
+	dir := shortDir(t)
+	other := startOwner(t, dir)
+	f := &keyed{keys: map[string]Key{}}
+	h := open2(t, dir, &f.fake)
+	h.config.Own = func(ctx context.Context) (Profile, io.Closer, error) {
+		_, lock, err := config(dir, &f.fake).Own(ctx)
+		return f, lock, err
 	}
+	want := map[string]Key{}
+	for i, call := range []func(Key) error{
+		func(k Key) error { _, err := h.Edit(t.Context(), EditRequest{Key: k, Chat: chat}); return err },
+		func(k Key) error { _, err := h.Delete(t.Context(), DeleteRequest{Key: k, Chat: chat}); return err },
+		func(k Key) error { _, err := h.React(t.Context(), ReactRequest{Key: k, Chat: chat}); return err },
+		func(k Key) error { _, err := h.NewRoom(t.Context(), NewRoomRequest{Key: k}); return err },
+	} {
+		k := Key{byte(i + 1)}
+		want[[]string{"edit", "delete", "react", "room"}[i]] = k
+		failed := make(chan error, 1)
+		if i == 0 { // the other process does not answer, and is killed
+			go func() { failed <- call(k) }()
+			other.says("edit")
+			other.kill()
+		} else {
+			failed <- call(k)
+		}
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !maps.Equal(f.keys, want) {
+		t.Fatalf("the next owner got the keys %v, want %v", f.keys, want)
+	}
+}
+
+// keyed notes the keys of what it is asked.
+type keyed struct {
+	fake
+	keys map[string]Key
+}
+
+func (k *keyed) Edit(_ context.Context, r EditRequest) (Sent, error) {
+	k.keys["edit"] = r.Key
+	return Sent{}, nil
+}
+
+func (k *keyed) Delete(_ context.Context, r DeleteRequest) (Sent, error) {
+	k.keys["delete"] = r.Key
+	return Sent{}, nil
+}
+
+func (k *keyed) React(_ context.Context, r ReactRequest) (Sent, error) {
+	k.keys["react"] = r.Key
+	return Sent{}, nil
+}
+
+func (k *keyed) NewRoom(_ context.Context, r NewRoomRequest) (Room, error) {
+	k.keys["room"] = r.Key
+	return Room{}, nil
 }
 
 func TestEndingOwnerHandsListeningOver(t *testing.T) {

@@ -6,10 +6,12 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk"
 )
 
 // Profile is an open profile: one account on one device. Every method may be
-// called by several goroutines at once.
+// called by several goroutines at once, and again with the same request when it is
+// not known whether it was carried out: what would double carries a [Key].
 //
 // Errors are what package sdk, delivery and delivery/client name; what crosses
 // the socket arrives as an [*Error] that explains them.
@@ -23,7 +25,8 @@ type Profile interface {
 	// Chats lists rooms and requests, the latest first. It sends nothing.
 	Chats(context.Context, None) ([]Chat, error)
 
-	// NewRoom makes a group, or finds or makes the direct room with somebody.
+	// NewRoom makes a group, once for a Key, or finds or makes the direct room with
+	// somebody.
 	NewRoom(context.Context, NewRoomRequest) (Room, error)
 	// Add invites somebody with all their devices; Remove takes all of them out.
 	Add(context.Context, MemberRequest) (None, error)
@@ -43,7 +46,8 @@ type Profile interface {
 	// client.ErrOffline. Two calls with one Key make one message, and answer the
 	// same, also when a process died in between.
 	Send(context.Context, SendRequest, func(Progress) error) (Sent, error)
-	// Edit, Delete and React change or comment the message Seq.
+	// Edit, Delete and React change or comment the message Seq, once for a Key, as
+	// Send does.
 	Edit(context.Context, EditRequest) (Sent, error)
 	Delete(context.Context, DeleteRequest) (Sent, error)
 	React(context.Context, ReactRequest) (Sent, error)
@@ -118,6 +122,7 @@ type Chat struct {
 
 // NewRoomRequest makes a room: Title for a group, or Direct.
 type NewRoomRequest struct {
+	Key    Key    `json:"key"`
 	Title  string `json:"title,omitempty"`
 	Direct *Who   `json:"direct,omitempty"`
 }
@@ -169,20 +174,25 @@ type Sent struct {
 	Chat  delivery.RoomID `json:"chat"`
 	Seq   uint64          `json:"seq"`
 	Epoch uint64          `json:"epoch"`
-	ID    string          `json:"id"` // message id, hex
+	ID    string          `json:"id"`   // message id, hex
+	Kept  bool            `json:"kept"` // it waits in the outbox: never, once it has a seq
 }
 
-// Key makes the repetition of a request harmless: random, one for each message.
-type Key [16]byte
+// Key makes the repetition of a request harmless: random, one for each thing that
+// is meant. A call whose owner died is made again by the next one with the same
+// key.
+type Key = sdk.Key
 
 // DeleteRequest takes a message back.
 type DeleteRequest struct {
+	Key  Key             `json:"key"`
 	Chat delivery.RoomID `json:"chat"`
 	Seq  uint64          `json:"seq"`
 }
 
 // EditRequest replaces a message's text.
 type EditRequest struct {
+	Key  Key             `json:"key"`
 	Chat delivery.RoomID `json:"chat"`
 	Seq  uint64          `json:"seq"`
 	Text string          `json:"text"`
@@ -190,6 +200,7 @@ type EditRequest struct {
 
 // ReactRequest adds a reaction, or takes it back.
 type ReactRequest struct {
+	Key    Key             `json:"key"`
 	Chat   delivery.RoomID `json:"chat"`
 	Seq    uint64          `json:"seq"`
 	Emoji  string          `json:"emoji"` // at most content.MaxReaction bytes
