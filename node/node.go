@@ -54,6 +54,9 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 			err = errors.Join(err, n.close())
 		}
 	}()
+	if err := notHalfRestored(c.Dir); err != nil {
+		return nil, err
+	}
 	dir := filepath.Join(c.Dir, "server")
 	if err := makeDir(dir); err != nil {
 		return nil, err
@@ -69,6 +72,9 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	if n.home, err = homeLabel(ctx, n.store, c.Home); err != nil {
 		return nil, err
+	}
+	if err := firstStart(ctx, n.store, c.Dir, c.Now()); err != nil {
+		return nil, fmt.Errorf("begin to heal: %w", err)
 	}
 	n.bus = local.NewBus()
 	n.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -136,6 +142,9 @@ func makeDir(dir string) error {
 	return nil
 }
 
+// settingHome is the home label, three bytes.
+const settingHome = "home"
+
 // homeLabel is the label of this deployment: minted once, kept in the store.
 func homeLabel(ctx context.Context, store delivery.Store, want string) (identity.Home, error) {
 	var h identity.Home
@@ -149,7 +158,7 @@ func homeLabel(ctx context.Context, store delivery.Store, want string) (identity
 			return h, err
 		}
 	}
-	kept, err := store.InitSetting(ctx, "home", h[:])
+	kept, err := store.InitSetting(ctx, settingHome, h[:])
 	if err != nil {
 		return h, fmt.Errorf("read the home label: %w", err)
 	}

@@ -115,7 +115,7 @@ Every command takes --json: one JSON object a line, errors too.
 			root.AddCommand(c)
 		}
 	}
-	add(groupService, a.upCommand(), a.serverCommand(), a.checkCommand())
+	add(groupService, a.upCommand(), a.serverCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand())
 	add(groupTalk, a.chatsCommand(), a.roomCommand(), a.sendCommand(), a.listenCommand(), a.historyCommand(), a.searchCommand(),
 		a.membersCommand(), a.editCommand(), a.deleteCommand(), a.reactCommand(), a.getCommand())
 	add(groupAccount, a.accountCommand(), a.devicesCommand(), a.verifyCommand())

@@ -182,7 +182,7 @@ func reason(err, sentinel error) string {
 
 // tidy takes the names of packages off the front of an error's text.
 func tidy(text string) string {
-	for _, prefix := range []string{"identity: ", "phrase: ", "sdk: ", "delivery: ", "content: "} {
+	for _, prefix := range []string{"identity: ", "phrase: ", "sdk: ", "delivery: ", "content: ", "node: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

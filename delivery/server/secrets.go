@@ -101,6 +101,22 @@ func StartIncarnation(ctx context.Context, store delivery.Store, now time.Time) 
 	return store.PutSetting(ctx, settingIncarnation, fmt.Appendf(nil, "%d %d", n+1, now.UnixMilli()))
 }
 
+// Incarnation says how many restores a store has had, and when the last one was.
+func Incarnation(ctx context.Context, store delivery.Store) (n uint32, since time.Time, err error) {
+	return incarnation(ctx, store)
+}
+
+// BeginHealing counts the wait of a restored store's rooms for their members
+// from now, when they can come, instead of from the restore. It belongs before
+// the first start after [StartIncarnation].
+func BeginHealing(ctx context.Context, store delivery.Store, now time.Time) error {
+	n, _, err := incarnation(ctx, store)
+	if err != nil || n == 0 {
+		return err
+	}
+	return store.PutSetting(ctx, settingIncarnation, fmt.Appendf(nil, "%d %d", n, now.UnixMilli()))
+}
+
 // seal is a MAC of the deployment over parts, each for one purpose.
 func (s *secrets) seal(purpose string, parts ...[]byte) []byte {
 	m := hmac.New(sha256.New, s.mac)

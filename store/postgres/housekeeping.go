@@ -185,8 +185,9 @@ func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
 			{"LOCK TABLE rooms IN EXCLUSIVE MODE", nil},
 			{`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + $1, epoch, $2, $3, '' FROM rooms`,
 				[]any{int64(delivery.IncarnationJump), int64(delivery.KindIncarnation), nowMS}},
-			{`UPDATE rooms SET first_seq = CASE WHEN first_seq = next_seq THEN next_seq + $1 ELSE first_seq END,
-				first_ms = coalesce(first_ms, $2), next_seq = next_seq + $1 + 1, incarnation = incarnation + 1, changed_ms = $2,
+			// first_seq stays, also where nothing is kept: who has read up to there has
+			// read everything before the marker.
+			{`UPDATE rooms SET first_ms = coalesce(first_ms, $2), next_seq = next_seq + $1 + 1, incarnation = incarnation + 1, changed_ms = $2,
 				status = CASE WHEN status = $3 THEN status ELSE $4 END`,
 				[]any{int64(delivery.IncarnationJump), nowMS, int64(delivery.RoomSucceeded), int64(delivery.RoomHealing)}},
 			{"DELETE FROM sessions", nil},

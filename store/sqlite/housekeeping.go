@@ -155,10 +155,11 @@ func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
 		}{
 			{"INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + ?, epoch, ?, ?, x'' FROM rooms ORDER BY n",
 				[]any{delivery.IncarnationJump, delivery.KindIncarnation, nowMS}},
-			{`UPDATE rooms SET first_seq = CASE WHEN first_seq = next_seq THEN next_seq + ? ELSE first_seq END,
-				first_ms = coalesce(first_ms, ?), next_seq = next_seq + ? + 1, incarnation = incarnation + 1, changed_ms = ?,
+			// first_seq stays, also where nothing is kept: who has read up to there has
+			// read everything before the marker.
+			{`UPDATE rooms SET first_ms = coalesce(first_ms, ?), next_seq = next_seq + ? + 1, incarnation = incarnation + 1, changed_ms = ?,
 				status = CASE WHEN status = ? THEN status ELSE ? END`,
-				[]any{delivery.IncarnationJump, nowMS, delivery.IncarnationJump, nowMS, delivery.RoomSucceeded, delivery.RoomHealing}},
+				[]any{nowMS, delivery.IncarnationJump, nowMS, delivery.RoomSucceeded, delivery.RoomHealing}},
 			{"DELETE FROM sessions", nil},
 			// Their refs stay known: a package that was handed out after the backup
 			// must not come in again.
