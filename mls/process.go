@@ -41,6 +41,9 @@ type StagedCommit struct {
 	Added, Updated, Removed []Member
 	// Proposals are the committed proposals in order.
 	Proposals []follower.Proposal
+	// Extensions are the GroupContext's of the epoch that it starts, also when this
+	// client does not enter it.
+	Extensions wire.Extensions
 	// ReInit is set when the commit closes the group: see [Group.SuccessorOf].
 	ReInit *wire.ReInit
 	// SelfRemoved says that this client is out: Next opens late messages of past

@@ -18,6 +18,7 @@ func newStagedCommit(g *Group, s *follower.Staged, ac *wire.AuthenticatedContent
 		Committer:         Member{Leaf: uint32(s.Committer), Node: s.Tree.Leaf(s.Committer)},
 		External:          s.External,
 		Proposals:         s.Proposals,
+		Extensions:        s.Extensions,
 		ReInit:            s.ReInit,
 		AuthenticatedData: ac.Content.AuthenticatedData,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -53,6 +54,7 @@ func (e *Engine) commit(ctx context.Context, r *room, plan change) error {
 // tryCommit makes a commit, keeps it, sends it and applies it.
 func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Proposal) (again bool, err error) {
 	g := r.state.group
+	proposals = append(slices.Clip(proposals), leaveTogether(r, proposals)...)
 	skip, referenced := chosen(r, proposals)
 	if due := policy.RevocationsDue(r.state.policy, referenced); due != nil {
 		proposals = append([]wire.Proposal{mls.AppDataUpdateProposal(policy.ComponentRevocations, due)}, proposals...)
@@ -100,6 +102,21 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 	return false, e.take(ctx, r, []delivery.Entry{{Seq: got.Seq, Epoch: epoch, Kind: delivery.KindCommit, AcceptedMS: got.AcceptedMS, Bytes: c.Message}})
 }
 
+// leaveTogether removes the other devices of who leaves by a held SelfRemove: an
+// identity goes with all its leaves.
+func leaveTogether(r *room, own []wire.Proposal) (more []wire.Proposal) {
+	for _, leaf := range policy.RemovalsDue(r.state.roster, judged(r.state.group.Proposals())) {
+		if !removes(own, leaf) {
+			more = append(more, mls.RemoveProposal(leaf))
+		}
+	}
+	return more
+}
+
+func removes(own []wire.Proposal, leaf uint32) bool {
+	return slices.ContainsFunc(own, func(p wire.Proposal) bool { return p.Remove != nil && p.Remove.Removed == leaf })
+}
+
 // chosen sorts the held proposals: every removal must be committed, an update of
 // the committer itself cannot be, and what the commit does itself is not done
 // twice.
@@ -109,7 +126,7 @@ func chosen(r *room, own []wire.Proposal) (skip []wire.ProposalRef, referenced [
 	for i, p := range all {
 		leaf, about := p.Leaf()
 		switch {
-		case !p.Must() && (about && leaf == r.state.group.OwnLeaf() || policy.UnderRemoval(all, leaf) && about || doubles(held[i], own)):
+		case !p.Must() && (about && (leaf == r.state.group.OwnLeaf() || policy.UnderRemoval(all, leaf) || removes(own, leaf)) || doubles(held[i], own)):
 			skip = append(skip, p.Ref)
 		default:
 			referenced = append(referenced, p)
@@ -144,14 +161,18 @@ func (e *Engine) commitHeld(ctx context.Context, r *room) error {
 	return e.commit(ctx, r, func(context.Context) ([]wire.Proposal, bool, error) { return nil, true, nil })
 }
 
-// underRemoval: a held proposal removes this device. It may not commit.
+// underRemoval: a held proposal removes this device, or this account is leaving by
+// another one. It may not commit.
 func (e *Engine) underRemoval(r *room) bool {
-	return r.state.group != nil && policy.UnderRemoval(judged(r.state.group.Proposals()), r.state.group.OwnLeaf())
+	return r.state.group != nil && r.state.roster != nil && policy.Going(r.state.roster, judged(r.state.group.Proposals()), r.state.group.OwnLeaf())
 }
 
 // tidy commits held removals of others, so that nobody who left or was revoked
 // reads on. Every member that is awake tries after a random wait; one wins.
 func (e *Engine) tidy(ctx context.Context, r *room) error {
+	if r.rec.Status == StatusOpen && r.rec.Leaving && r.state.roster != nil {
+		return e.leave(ctx, r)
+	}
 	if r.state.group == nil || r.rec.Status != StatusOpen || len(r.state.group.Proposals()) == 0 || e.underRemoval(r) {
 		return nil
 	}

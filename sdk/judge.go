@@ -22,7 +22,7 @@ func judged(list []follower.Proposal) []policy.Proposal {
 // exactly as the service did, and gives the state after it. A commit by which
 // this device goes leads to a state without roster.
 func judge(s state, c *mls.StagedCommit) (state, error) {
-	after, err := policy.RoomOf(c.Next.Context().Extensions)
+	after, err := policy.RoomOf(c.Extensions)
 	if err != nil {
 		return state{}, err
 	}

@@ -269,8 +269,9 @@ func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.Pu
 	})
 }
 
-// Leave takes this account out of a room: its other devices by Remove, this one
-// by SelfRemove, which somebody who stays commits. Leaving twice is no error.
+// Leave takes this account out of a room with all its devices: this one proposes
+// SelfRemove, and who stays commits it together with the others' removal. Leaving twice is no
+// error.
 func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 	r, done, err := e.find(ctx, id)
 	if err != nil {
@@ -286,6 +287,11 @@ func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 	if r.rec.Kind == delivery.RoomSelf {
 		return ErrDirect
 	}
+	return e.leave(ctx, r)
+}
+
+// leave proposes it in the room's present epoch. The caller holds the room's turn.
+func (e *Engine) leave(ctx context.Context, r *room) error {
 	for try := range maxTries {
 		if err := e.catchUp(ctx, r); err != nil {
 			return err
@@ -303,12 +309,12 @@ func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 		if err != nil && delivery.CodeOf(err) != delivery.CodeConflict {
 			return e.fail(ctx, err)
 		}
-		r.rec.Status = StatusLeft
+		r.rec.Status, r.rec.Leaving = StatusLeft, false
 		return e.Store.Update(ctx, func(tx Tx) error {
 			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 				return err
 			}
-			l := Line{Room: id, Seq: r.rec.Cursor, Epoch: r.rec.Epoch, From: e.account.Identity, TimeMS: e.nowMS(), Kind: LineLeave, ID: eventID(id, r.rec.Cursor, "left", 0)}
+			l := Line{Room: r.rec.ID, Seq: r.rec.Cursor, Epoch: r.rec.Epoch, From: e.account.Identity, TimeMS: e.nowMS(), Kind: LineLeave, ID: eventID(r.rec.ID, r.rec.Cursor, "left", 0)}
 			if err := tx.PutLine(l); err != nil {
 				return err
 			}
@@ -319,30 +325,18 @@ func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 }
 
 func (e *Engine) proposeLeaving(ctx context.Context, r *room) error {
-	held := judged(r.state.group.Proposals())
-	var list []wire.Proposal
-	for _, m := range r.state.roster.Members() {
-		if m.Identity == e.account.Identity && m.Device != e.account.Device && !policy.UnderRemoval(held, m.Leaf) {
-			list = append(list, mls.RemoveProposal(m.Leaf))
-		}
+	if e.underRemoval(r) {
+		return nil // another device of this account has said so
 	}
-	if !e.underRemoval(r) {
-		list = append(list, mls.SelfRemoveProposal())
+	// What comes of it is read from the log, so nothing is stored here.
+	made, err := r.state.group.Propose(mls.ProposeParams{Random: e.Random, Now: e.Now(), Proposal: mls.SelfRemoveProposal()})
+	if err != nil {
+		return fmt.Errorf("sdk: propose to leave: %w", err)
 	}
-	for _, p := range list {
-		// What comes of it is read from the log, so nothing is stored here.
-		made, err := r.state.group.Propose(mls.ProposeParams{Random: e.Random, Now: e.Now(), Proposal: p})
-		if err != nil {
-			return fmt.Errorf("sdk: propose to leave: %w", err)
-		}
-		if _, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: made.Message}); err != nil {
-			return err
-		}
-		if err := e.catchUp(ctx, r); err != nil {
-			return err
-		}
+	if _, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: made.Message}); err != nil {
+		return err
 	}
-	return nil
+	return e.catchUp(ctx, r)
 }
 
 // Rename gives a room another title.

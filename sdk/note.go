@@ -11,6 +11,7 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // note writes down what an entry means, in the transaction that stores the state
@@ -73,6 +74,7 @@ func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
 	if err := e.keepRevocations(tx, o); err != nil {
 		return err
 	}
+	r.rec.Leaving = r.rec.Leaving || leftBy(o, e.account.Identity)
 	var came, went []identity.PublicKey
 	for id := range after {
 		if !before[id] {
@@ -85,6 +87,20 @@ func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
 		}
 	}
 	return e.roster(tx, base, came, went)
+}
+
+// leftBy reports whether an identity has left by a commit that could not take all
+// its leaves out: an external one. The others follow.
+func leftBy(o opened, who identity.PublicKey) bool {
+	for _, p := range judged(o.commit.Proposals) {
+		if p.Proposal.ProposalType != wire.ProposalTypeSelfRemove || o.before == nil {
+			continue
+		}
+		if m, in := o.before.At(p.Sender.LeafIndex); in && m.Identity == who {
+			return true
+		}
+	}
+	return false
 }
 
 func present(r *policy.Roster) map[identity.PublicKey]bool {
@@ -118,7 +134,7 @@ func (e *Engine) roster(tx Tx, base Line, came, went []identity.PublicKey) error
 
 // keepRevocations remembers revoked devices beyond the room that told of them.
 func (e *Engine) keepRevocations(tx Tx, o opened) error {
-	after, err := policy.RoomOf(o.commit.Next.Context().Extensions)
+	after, err := policy.RoomOf(o.commit.Extensions)
 	if err != nil {
 		return err
 	}

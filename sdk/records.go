@@ -32,11 +32,12 @@ type Room struct {
 	Disappear uint32              `json:"disappear,omitempty"` // seconds
 	Other     *identity.PublicKey `json:"other,omitempty"`     // of a direct room
 	URI       string              `json:"uri"`
-	Joined    uint64              `json:"joined"`          // seq of the commit by which this leaf came in
-	Cursor    uint64              `json:"cursor"`          // everything up to it is processed
-	Heard     uint64              `json:"heard"`           // everything up to it was given to a listener
-	Read      uint64              `json:"read"`            // everything up to it was seen by a person
-	Renew     string              `json:"renew,omitempty"` // why this leaf must be replaced before anything is sent
+	Joined    uint64              `json:"joined"`            // seq of the commit by which this leaf came in
+	Cursor    uint64              `json:"cursor"`            // everything up to it is processed
+	Heard     uint64              `json:"heard"`             // everything up to it was given to a listener
+	Read      uint64              `json:"read"`              // everything up to it was seen by a person
+	Renew     string              `json:"renew,omitempty"`   // why this leaf must be replaced before anything is sent
+	Leaving   bool                `json:"leaving,omitempty"` // another device of this account left: this one follows
 	Announced int64               `json:"announced,omitempty"`
 	Profile   uint64              `json:"profile,omitempty"` // version that was announced
 	Epoch     uint64              `json:"epoch"`

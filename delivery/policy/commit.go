@@ -71,17 +71,18 @@ func checkMemberCommit(roster *Roster, c Change) error {
 	if !in {
 		return fmt.Errorf("%w: the committer has no leaf", ErrRoster)
 	}
-	if UnderRemoval(c.Held, c.Committer) {
+	if Going(roster, c.Held, c.Committer) {
 		return ErrUnderRemoval
 	}
 	if c.Before.Participants.Role(committer.Identity) < RoleMember {
 		return fmt.Errorf("%w: the committer is not a participant", ErrAuthority)
 	}
+	a := authority{c.Before, c.After.Revocations, roster, leaving(roster, c.Proposals)}
 	for _, p := range c.Proposals {
 		if p.Ref == nil {
 			p.Sender = wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: c.Committer}
 		}
-		if err := checkOne(c.Before, c.After.Revocations, roster, p); err != nil {
+		if err := checkOne(a, p); err != nil {
 			return err
 		}
 		if r, err := homeRevocation(p); p.Sender.SenderType == wire.SenderTypeExternal && err == nil &&
@@ -93,7 +94,11 @@ func checkMemberCommit(roster *Roster, c Change) error {
 }
 
 // checkExternal: a device whose identity is in the tree joins, or rejoins in
-// place of its own old leaf; it changes nothing else.
+// place of its own old leaf; it changes nothing else. It cannot reference a held
+// Remove and would make it void, so nobody comes in past one that a member made:
+// not who goes by it, and nobody else before it was committed, except the identity
+// that asked for it. The home's Removes are issued again, and lock nobody's other
+// devices out.
 func checkExternal(roster *Roster, c Change) error {
 	cred, err := CheckLeaf(c.Joined)
 	if err != nil {
@@ -105,6 +110,9 @@ func checkExternal(roster *Roster, c Change) error {
 	if c.Before.Participants.Role(cred.Identity()) < RoleMember {
 		return fmt.Errorf("%w: its identity is not a participant", ErrExternal)
 	}
+	if err := checkPastRemovals(roster, c, cred.Identity()); err != nil {
+		return err
+	}
 	old, resync := roster.Device(cred.DeviceID())
 	if resync {
 		if UnderRemoval(c.Held, old.Leaf) {
@@ -114,21 +122,45 @@ func checkExternal(roster *Roster, c Change) error {
 			return err
 		}
 	}
-	leaving := 0
 	for _, p := range c.Proposals {
 		switch t := p.Proposal.ProposalType; {
 		case t == wire.ProposalTypeExternalInit && p.Ref == nil:
 		case t == wire.ProposalTypeRemove && p.Ref == nil && resync && p.Proposal.Remove.Removed == old.Leaf:
 		case t == wire.ProposalTypeSelfRemove && p.Ref != nil:
-			if m, in := roster.At(p.Sender.LeafIndex); in && m.Identity == cred.Identity() {
-				leaving++
-			}
 		default:
 			return fmt.Errorf("%w: it may only replace its own leaf and honour SelfRemoves, not %s", ErrExternal, t)
 		}
 	}
-	if roster.Has(cred.Identity()) <= leaving {
-		return fmt.Errorf("%w: no device of its identity stays in the room", ErrExternal)
+	if roster.Has(cred.Identity()) == 0 {
+		return fmt.Errorf("%w: no device of its identity is in the room", ErrExternal)
+	}
+	return nil
+}
+
+// checkPastRemovals decides whether an identity may come in beside the removals
+// that are held.
+func checkPastRemovals(roster *Roster, c Change, who identity.PublicKey) error {
+	if leaving(roster, c.Held)[who] || leaving(roster, c.Proposals)[who] {
+		return fmt.Errorf("%w: its identity is leaving", ErrUnderRemoval)
+	}
+	first := false
+	for _, h := range c.Held {
+		if h.Proposal.ProposalType != wire.ProposalTypeRemove || h.Sender.SenderType != wire.SenderTypeMember {
+			continue
+		}
+		target, _ := roster.At(h.Proposal.Remove.Removed)
+		proposer, _ := roster.At(h.Sender.LeafIndex)
+		switch {
+		case c.Before.Revocations.Covers(target.Identity, target.Device):
+			// Whoever comes in may commit it again: the revocation stands in the room.
+		case target.Identity == who:
+			return fmt.Errorf("%w: its identity is being removed", ErrUnderRemoval)
+		case proposer.Identity != who:
+			first = true
+		}
+	}
+	if first {
+		return ErrRemovalFirst
 	}
 	return nil
 }
@@ -173,21 +205,23 @@ func advance(roster *Roster, c Change) (*Roster, error) {
 	return after, nil
 }
 
-// checkComplete: whoever removes another identity removes all its devices. A
-// device ends by its owner's revocation or by its own SelfRemove.
+// checkComplete: an identity that loses a leaf by a member's commit loses all of
+// them, judged by the tree that the commit makes, except for those whose devices
+// were revoked. An external commit removes what it has to, its own old leaf and
+// those of SelfRemoves, and can remove no more.
 func checkComplete(before, after *Roster, c Change) error {
+	if c.External {
+		return nil
+	}
+	revoked := map[uint32]bool{} // with the home's word, which carries the revocation
 	for _, p := range c.Proposals {
-		if p.Proposal.ProposalType != wire.ProposalTypeRemove || p.Sender.SenderType == wire.SenderTypeExternal || c.External {
-			continue
+		if p.Sender.SenderType == wire.SenderTypeExternal && p.Proposal.ProposalType == wire.ProposalTypeRemove {
+			revoked[p.Proposal.Remove.Removed] = true
 		}
-		from := p.Sender.LeafIndex
-		if p.Ref == nil {
-			from = c.Committer
-		}
-		target, _ := before.At(p.Proposal.Remove.Removed)
-		sender, _ := before.At(from)
-		own := target.Identity == sender.Identity
-		if !own && !c.After.Revocations.Covers(target.Identity, target.Device) && after.Has(target.Identity) > 0 {
+	}
+	for _, leaf := range c.Removed {
+		m, in := before.At(leaf)
+		if in && !revoked[leaf] && !c.After.Revocations.Covers(m.Identity, m.Device) && after.Has(m.Identity) > 0 {
 			return ErrPartial
 		}
 	}

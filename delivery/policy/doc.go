@@ -45,9 +45,13 @@ var (
 	ErrLeftOut = errors.New("policy: the commit leaves out a held removal")
 	// ErrUnderRemoval: a leaf that a held proposal removes may not commit or rejoin.
 	ErrUnderRemoval = errors.New("policy: a leaf under removal may not commit")
+	// ErrRemovalFirst: a member's Remove is held. It is committed before anybody
+	// comes in by external commit, which could not reference it.
+	ErrRemovalFirst = errors.New("policy: a held removal has to be committed first")
 	// ErrAuthority: the sender's role does not allow this.
 	ErrAuthority = errors.New("policy: the sender's role does not allow this")
-	// ErrPartial: a commit removes some devices of an identity and not all.
+	// ErrPartial: some devices of an identity are to go and not all, and their
+	// owner did not revoke them.
 	ErrPartial = errors.New("policy: an identity is removed with all its devices or not at all")
 )
 
@@ -56,6 +60,6 @@ var (
 func Causes() []error {
 	return []error{
 		ErrRevoked, ErrRole, ErrCredential, ErrCapabilities, ErrExtensions, ErrComponent, ErrRoster, ErrExternal,
-		ErrHeld, ErrLeftOut, ErrUnderRemoval, ErrAuthority, ErrPartial, ErrProposal,
+		ErrHeld, ErrLeftOut, ErrUnderRemoval, ErrRemovalFirst, ErrAuthority, ErrPartial, ErrProposal,
 	}
 }

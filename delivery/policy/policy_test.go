@@ -279,7 +279,7 @@ func TestGroupAddsAndRemoves(t *testing.T) {
 	wantErr(t, err, ErrAuthority)
 	ps = values(remove(2))
 	_, err = CheckCommit(r, Change{Before: room, After: room, Committer: 1, Proposals: ps, Removed: []uint32{2}})
-	wantErr(t, err, nil)
+	wantErr(t, err, ErrPartial) // one's own other device, without its revocation
 }
 
 func TestBannedIdentityStaysOut(t *testing.T) {
@@ -323,7 +323,7 @@ func TestExternalCommit(t *testing.T) {
 
 	leave := Proposal{Ref: []byte{7}, Sender: byMember(0), Proposal: selfRemove()}
 	wantErr(t, join(a2, 2, []Proposal{leave}, nil), ErrLeftOut)
-	wantErr(t, join(a2, 2, []Proposal{leave}, []uint32{0}, leave), ErrExternal) // nobody of it stays
+	wantErr(t, join(a2, 2, []Proposal{leave}, []uint32{0}, leave), ErrUnderRemoval) // it is leaving
 	wantErr(t, join(a, 0, []Proposal{leave}, []uint32{0}, Proposal{Proposal: remove(0)}, leave), ErrUnderRemoval)
 
 	revoked := Proposal{Ref: []byte{8}, Sender: wire.Sender{SenderType: wire.SenderTypeExternal}, Proposal: remove(0), AuthenticatedData: HomeRemoval(a.revocation(t, ada))}

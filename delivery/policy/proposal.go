@@ -50,6 +50,50 @@ func UnderRemoval(held []Proposal, leaf uint32) bool {
 	return false
 }
 
+// leaving are the identities that leave by a SelfRemove among the proposals.
+func leaving(roster *Roster, list []Proposal) map[identity.PublicKey]bool {
+	var out map[identity.PublicKey]bool
+	for _, p := range list {
+		if p.Proposal.ProposalType != wire.ProposalTypeSelfRemove || p.Sender.SenderType != wire.SenderTypeMember {
+			continue
+		}
+		if m, in := roster.At(p.Sender.LeafIndex); in {
+			if out == nil {
+				out = map[identity.PublicKey]bool{}
+			}
+			out[m.Identity] = true
+		}
+	}
+	return out
+}
+
+// Going reports whether a held proposal takes the leaf out of the room: it removes
+// it, or another leaf of the same identity leaves for all of them. Such a leaf does
+// not commit, nor come in again.
+func Going(roster *Roster, held []Proposal, leaf uint32) bool {
+	if UnderRemoval(held, leaf) {
+		return true
+	}
+	m, in := roster.At(leaf)
+	return in && leaving(roster, held)[m.Identity]
+}
+
+// RemovalsDue are the leaves that a commit which references these proposals must
+// remove by value: an identity that leaves by one leaf's SelfRemove goes with all
+// its leaves.
+func RemovalsDue(roster *Roster, referenced []Proposal) (leaves []uint32) {
+	going := leaving(roster, referenced)
+	if len(going) == 0 {
+		return nil
+	}
+	for _, m := range roster.Members() {
+		if going[m.Identity] && !UnderRemoval(referenced, m.Leaf) {
+			leaves = append(leaves, m.Leaf)
+		}
+	}
+	return leaves
+}
+
 // CheckProposal decides whether a proposal by reference, valid by RFC 9420, may
 // be held beside those that are. At most one is held about a leaf, and a
 // removal drives an Update out: drop names what goes. Of the kinds that are
@@ -58,18 +102,17 @@ func UnderRemoval(held []Proposal, leaf uint32) bool {
 // ErrComponent).
 func CheckProposal(room *Room, roster *Roster, held []Proposal, p Proposal) (drop [][]byte, err error) {
 	if p.Sender.SenderType == wire.SenderTypeMember && p.Proposal.ProposalType != wire.ProposalTypeSelfRemove &&
-		UnderRemoval(held, p.Sender.LeafIndex) {
+		Going(roster, held, p.Sender.LeafIndex) {
 		return nil, fmt.Errorf("%w: nor propose", ErrUnderRemoval)
 	}
-	if err := checkOne(room, room.Revocations, roster, p); err != nil {
+	if err := checkOne(authority{room: room, revoked: room.Revocations, roster: roster}, p); err != nil {
 		return nil, err
 	}
 	if p.Proposal.ProposalType == wire.ProposalTypeRemove && p.Sender.SenderType == wire.SenderTypeMember {
 		// A held Remove must be committed, and an identity goes with all its
 		// leaves: one Remove can only stand for an identity with one leaf.
 		target, _ := roster.At(p.Proposal.Remove.Removed)
-		sender, _ := roster.At(p.Sender.LeafIndex)
-		if target.Identity != sender.Identity && roster.Has(target.Identity) > 1 && !room.Revocations.Covers(target.Identity, target.Device) {
+		if roster.Has(target.Identity) > 1 && !room.Revocations.Covers(target.Identity, target.Device) {
 			return nil, fmt.Errorf("%w: commit the removals by value", ErrPartial)
 		}
 	}
@@ -95,9 +138,17 @@ func sameSubject(a, b *wire.Proposal) bool {
 	return a.ProposalType != wire.ProposalTypeAppDataUpdate || a.AppDataUpdate.ComponentID == b.AppDataUpdate.ComponentID
 }
 
-// checkOne checks one proposal of a member or of the home for what it is about;
-// revoked are the revocations that count, the commit's own included.
-func checkOne(room *Room, revoked Revocations, roster *Roster, p Proposal) error {
+// authority is what a proposal is judged by.
+type authority struct {
+	room    *Room
+	revoked Revocations // those that count, the commit's own included
+	roster  *Roster
+	leaving map[identity.PublicKey]bool // who leaves by the same commit
+}
+
+// checkOne checks one proposal of a member or of the home for what it is about.
+func checkOne(a authority, p Proposal) error {
+	room, revoked, roster := a.room, a.revoked, a.roster
 	byReference := p.Ref != nil
 	if p.Sender.SenderType == wire.SenderTypeExternal {
 		return checkHomeRemoval(roster, p)
@@ -121,7 +172,7 @@ func checkOne(room *Room, revoked Revocations, roster *Roster, p Proposal) error
 		}
 		return nil
 	case t == wire.ProposalTypeRemove:
-		return mayRemove(room, revoked, roster, sender, p.Proposal.Remove.Removed)
+		return mayRemove(a, sender, p.Proposal.Remove.Removed)
 	case t == wire.ProposalTypeAppDataUpdate:
 		return mayUpdate(room, roster, sender, p.Proposal.AppDataUpdate)
 	case t == wire.ProposalTypeUpdate && byReference:
@@ -132,6 +183,9 @@ func checkOne(room *Room, revoked Revocations, roster *Roster, p Proposal) error
 		_, err := sender.successor(leaf)
 		return err
 	case t == wire.ProposalTypeSelfRemove && byReference:
+		if room.Kind == delivery.RoomSelf {
+			return fmt.Errorf("%w: nobody leaves their own room: revoke the device", ErrPartial)
+		}
 		return nil
 	default:
 		return fmt.Errorf("%w: %s", ErrProposal, t)
@@ -229,19 +283,23 @@ func IsAdmin(room *Room, roster *Roster, m Member) bool {
 	return true
 }
 
-// mayRemove: one's own other device, a revoked device, or, in groups and by an
-// admin, anybody (with all devices; see CheckCommit).
-func mayRemove(room *Room, revoked Revocations, roster *Roster, sender Member, leaf uint32) error {
-	target, in := roster.At(leaf)
+// mayRemove: a revoked device, the other devices of somebody who leaves by the same
+// commit, or, in groups and by an admin, anybody else with all devices (see
+// checkComplete). A single device is ended by its owner's revocation alone, also
+// one's own.
+func mayRemove(a authority, sender Member, leaf uint32) error {
+	target, in := a.roster.At(leaf)
 	if !in {
 		return fmt.Errorf("%w: the leaf to remove is blank", ErrProposal)
 	}
 	switch {
-	case target.Identity == sender.Identity, revoked.Covers(target.Identity, target.Device):
+	case a.revoked.Covers(target.Identity, target.Device), a.leaving[target.Identity]:
 		return nil
-	case room.Kind != delivery.RoomGroup:
+	case target.Identity == sender.Identity:
+		return fmt.Errorf("%w: revoke one device, or leave with all", ErrPartial)
+	case a.room.Kind != delivery.RoomGroup:
 		return fmt.Errorf("%w: nobody removes the other from a direct room", ErrAuthority)
-	case !IsAdmin(room, roster, sender):
+	case !IsAdmin(a.room, a.roster, sender):
 		return fmt.Errorf("%w: only an admin removes others", ErrAuthority)
 	}
 	return nil

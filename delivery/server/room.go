@@ -86,6 +86,9 @@ func (s *Server) invalid(ctx context.Context, in *incoming, err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
+	if errors.Is(err, policy.ErrRemovalFirst) {
+		return &delivery.Error{Code: delivery.CodeCommitFirst, Detail: "the room holds a member's removal: a member commits it, then come in", Epoch: in.epoch}
+	}
 	for _, cause := range policy.Causes() {
 		if errors.Is(err, cause) {
 			return delivery.Refuse(delivery.CodeRefused, cause.Error()) // without what it wraps: that may name somebody
