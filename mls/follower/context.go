@@ -3,6 +3,7 @@ package follower
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/askucher/compax-core/mls/wire"
@@ -118,25 +119,33 @@ func appData(x wire.Extensions, list []Proposal, o *Options) (wire.Extensions, e
 	if _, err := x.Decode(wire.ExtensionTypeAppDataDictionary, &d); err != nil {
 		return nil, invalid(ErrExtensions, "app_data_dictionary: %w", err)
 	}
+	entries := make(map[wire.ComponentID][]byte, len(d.ComponentData))
+	for _, e := range d.ComponentData {
+		entries[e.ComponentID] = e.Data
+	}
 	for _, id := range order {
 		c := changes[id]
-		old, had := d.Get(id)
+		old, had := entries[id]
 		switch {
 		case c.removes > 1 || c.removes == 1 && len(c.updates) > 0:
 			return nil, invalid(ErrProposalList, "component %#06x is removed and changed more than once", uint16(id))
 		case c.removes == 1 && !had:
 			return nil, invalid(ErrProposal, "AppDataUpdate: component %#06x has nothing to remove", uint16(id))
 		case c.removes == 1:
-			d = d.Without(id)
+			delete(entries, id)
 		default:
 			data, err := o.AppData(id, old, c.updates)
 			if err != nil {
 				return nil, invalid(ErrProposal, "AppDataUpdate: component %#06x: %w", uint16(id), err)
 			}
-			d = d.With(id, data)
+			entries[id] = data
 		}
 	}
-	return withExtension(x, wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d)), nil
+	after := wire.AppDataDictionary{ComponentData: make([]wire.ComponentData, 0, len(entries))}
+	for _, id := range slices.Sorted(maps.Keys(entries)) {
+		after.ComponentData = append(after.ComponentData, wire.ComponentData{ComponentID: id, Data: entries[id]})
+	}
+	return withExtension(x, wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &after)), nil
 }
 
 // withExtension returns x with e in the place of the extension of its type, or

@@ -48,7 +48,9 @@ func pathRequired(list []Proposal) bool {
 // together by this committer (§12.2). Key packages come later.
 func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) error {
 	external := committer.SenderType == wire.SenderTypeNewMemberCommit
-	count := map[wire.ProposalType]int{}
+	if err := checkCounts(external, list); err != nil {
+		return err
+	}
 	touched := map[tree.LeafIndex]bool{}
 	psks := map[string]bool{}
 	for i := range list {
@@ -68,7 +70,6 @@ func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) er
 		} else if t == wire.ProposalTypeExternalInit {
 			return invalid(ErrProposalList, "ExternalInit in a member's commit")
 		}
-		count[t]++
 		if l, ok := target(p); ok {
 			if !external && l == tree.LeafIndex(committer.LeafIndex) {
 				return invalid(ErrProposalList, "%s of the committer itself", t)
@@ -85,6 +86,16 @@ func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) er
 			}
 			psks[id] = true
 		}
+	}
+	return nil
+}
+
+// checkCounts checks how many proposals of which type there are (§12.2), before
+// each is looked at: what one may cost is not to be paid a thousand times.
+func checkCounts(external bool, list []Proposal) error {
+	count := map[wire.ProposalType]int{}
+	for i := range list {
+		count[list[i].Proposal.ProposalType]++
 	}
 	if count[wire.ProposalTypeGroupContextExtensions] > 1 {
 		return invalid(ErrProposalList, "more than one GroupContextExtensions")

@@ -121,9 +121,13 @@ func CheckExtensions(x wire.Extensions, c *wire.Capabilities) error {
 	if t, twice := x.Duplicate(); twice {
 		return fmt.Errorf("%w: type %#06x occurs twice", ErrExtensions, uint16(t))
 	}
+	lists := func(t wire.ExtensionType) bool { return slices.Contains(c.Extensions, t) }
+	if len(x) > 8 { // or sixty thousand types are each looked for in a list of millions
+		listed := sorted(c.Extensions)
+		lists = func(t wire.ExtensionType) bool { return contains(listed, t) }
+	}
 	for i := range x {
-		t := x[i].ExtensionType
-		if !IsDefaultExtension(t) && !slices.Contains(c.Extensions, t) {
+		if t := x[i].ExtensionType; !IsDefaultExtension(t) && !lists(t) {
 			return fmt.Errorf("%w: its own extension type %#06x is not listed", ErrCapabilities, uint16(t))
 		}
 	}
