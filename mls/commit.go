@@ -93,6 +93,9 @@ func (g *Group) Commit(p CommitParams) (*Commit, error) {
 	if err := g.canSend(); err != nil {
 		return nil, err
 	}
+	if err := p.Leaf.check(g.cs); err != nil {
+		return nil, err
+	}
 	list, err := g.proposalList(p)
 	if err != nil {
 		return nil, err

@@ -23,14 +23,12 @@ type epochStart struct {
 // GroupContext of the new epoch, confirmed its confirmed_transcript_hash. The
 // pre-shared keys are wiped.
 func startEpoch(cs *suite.Suite, init, commit Secret, psks []pskInput, context, confirmed []byte) (*epochStart, error) {
+	defer wipePSKs(psks)
 	psk, err := pskSecret(cs, psks)
 	if err != nil {
 		return nil, err
 	}
 	defer psk.Wipe()
-	for _, in := range psks {
-		in.secret.Wipe()
-	}
 	s := &epochStart{joiner: joinerSecret(cs, init, commit, context)}
 	s.member = memberSecret(cs, s.joiner, psk)
 	s.keys = deriveEpoch(cs, s.member, context)

@@ -56,6 +56,9 @@ var (
 	// ErrRemoved: this client was removed from the group. Only late messages of
 	// past epochs can still be opened.
 	ErrRemoved = errors.New("mls: no longer a member")
+	// ErrForgotten: a step from this group was taken and [Step.Forget] wiped its
+	// secrets. Use the group that the step led to.
+	ErrForgotten = errors.New("mls: the group was left by a step and its secrets are wiped")
 	// ErrReInit: the group was closed by a ReInit; the successor group goes on
 	// (RFC 9420 Section 11.2).
 	ErrReInit = errors.New("mls: group was reinitialised")

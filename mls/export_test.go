@@ -213,6 +213,54 @@ func (g *Group) Reforge(c *Commit, mutate func(*wire.Commit)) []byte {
 	return g.publicMessage(ac)
 }
 
+// ForgedWelcome is a Welcome of a dishonest member, who may choose all that it
+// says.
+type ForgedWelcome struct {
+	Info       wire.GroupInfo // its tag and signature are made here
+	To         *wire.KeyPackage
+	PSKs       []wire.PreSharedKeyID
+	Secrets    []Secret // of PSKs
+	PathSecret []byte
+	Tag        []byte // replaces the confirmation tag
+}
+
+// ForgeWelcome encrypts and signs a Welcome as this member.
+func (g *Group) ForgeWelcome(random io.Reader, f ForgedWelcome) []byte {
+	inputs := make([]pskInput, len(f.PSKs))
+	for i := range inputs {
+		inputs[i] = pskInput{id: f.PSKs[i], secret: f.Secrets[i]}
+	}
+	psk, err := pskSecret(g.cs, inputs)
+	if err != nil {
+		panic(err)
+	}
+	joiner := Secret("a joiner_secret that was made up")
+	member := memberSecret(g.cs, joiner, psk)
+	keys := deriveEpoch(g.cs, member, wire.Marshal(&f.Info.GroupContext))
+	f.Info.ConfirmationTag = g.cs.MAC(keys.confirmation, f.Info.GroupContext.ConfirmedTranscriptHash)
+	if f.Tag != nil {
+		f.Info.ConfirmationTag = f.Tag
+	}
+	g.SignGroupInfo(&f.Info)
+	key, nonce := welcomeKeys(g.cs, member)
+	sealed, err := g.cs.Seal(key, nonce, nil, wire.Marshal(&f.Info))
+	if err != nil {
+		panic(err)
+	}
+	secrets := wire.GroupSecrets{JoinerSecret: joiner, PSKs: f.PSKs}
+	if f.PathSecret != nil {
+		secrets.PathSecret = &wire.PathSecret{PathSecret: f.PathSecret}
+	}
+	c, err := hpke.EncryptWithLabel(g.cs, random, f.To.InitKey, "Welcome", sealed, wire.Marshal(&secrets))
+	if err != nil {
+		panic(err)
+	}
+	return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatWelcome, Welcome: &wire.Welcome{
+		CipherSuite: g.cs.ID(), EncryptedGroupInfo: sealed,
+		Secrets: []wire.EncryptedGroupSecrets{{NewMember: g.cs.KeyPackageRef(f.To), EncryptedGroupSecrets: c}},
+	}})
+}
+
 // DamageRecord changes a byte of a record's body and makes its checksum fit.
 func DamageRecord(r Record, at int, change byte) Record {
 	body, err := openRecord(r)

@@ -24,6 +24,9 @@ func newExporterTree(applicationExportSecret Secret) *exporterTree {
 // export takes the secret of a component. The next tree no longer holds it.
 func (t *exporterTree) export(cs *suite.Suite, component wire.ComponentID) (Secret, *exporterTree, secretTreeChange, error) {
 	change := secretTreeChange{leaf: uint32(component)}
+	if t.root.forgotten(exporterRoot, uint32(component)) {
+		return nil, nil, change, ErrForgotten
+	}
 	root, secret := t.root.take(cs, exporterRoot, uint32(component), &change)
 	if secret == nil {
 		return nil, nil, change, fmt.Errorf("%w: the secret of component %#04x was exported in this epoch already", ErrKeyConsumed, uint16(component))

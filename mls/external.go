@@ -64,6 +64,9 @@ func (c *Config) ExternalJoin(p ExternalJoinParams) (*Commit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGroupInfo, err)
 	}
+	if err := checkSigner(cs, p.Signer); err != nil {
+		return nil, err
+	}
 	var pub wire.ExternalPub
 	found, err := info.Extensions.Decode(wire.ExtensionTypeExternalPub, &pub)
 	if err != nil || !found {

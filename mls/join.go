@@ -60,19 +60,17 @@ func (c *Config) Join(p JoinParams) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer clear(secrets.JoinerSecret)
+	defer wipeGroupSecrets(secrets)
 	psks, from, err := c.welcomePSKs(cs, secrets.PSKs, p.From)
 	if err != nil {
 		return nil, err
 	}
+	defer wipePSKs(psks)
 	psk, err := pskSecret(cs, psks)
 	if err != nil {
 		return nil, err
 	}
 	defer psk.Wipe()
-	for _, in := range psks {
-		in.secret.Wipe()
-	}
 	member := memberSecret(cs, secrets.JoinerSecret, psk)
 	defer member.Wipe()
 	info, err := openGroupInfo(cs, w, member)
@@ -158,7 +156,6 @@ func joinerKeys(cs *suite.Suite, public *follower.Group, own, signer tree.LeafIn
 	if pathSecret == nil {
 		return keys, nil
 	}
-	defer clear(pathSecret.PathSecret)
 	nodes, err := public.Tree().FilteredDirectPath(signer)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTree, err)

@@ -111,6 +111,9 @@ func NewKeyPackage(p KeyPackageParams) (*KeyPackageBundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParams, err)
 	}
+	if err := checkSigner(cs, p.Signer); err != nil {
+		return nil, err
+	}
 	if p.NotAfter.Before(p.NotBefore) || p.NotBefore.Unix() < 0 {
 		return nil, fmt.Errorf("%w: the lifetime ends before it begins", ErrParams)
 	}
@@ -155,6 +158,18 @@ func NewKeyPackage(p KeyPackageParams) (*KeyPackageBundle, error) {
 		return nil, fmt.Errorf("mls: signing a key package: %w", err)
 	}
 	return b, nil
+}
+
+// checkSigner refuses a signer that is missing or whose key is none of the suite's
+// signature scheme.
+func checkSigner(cs *suite.Suite, signer *suite.SignatureKey) error {
+	if signer == nil {
+		return fmt.Errorf("%w: no signer", ErrParams)
+	}
+	if err := cs.ValidateSignaturePublicKey(signer.Public()); err != nil {
+		return fmt.Errorf("%w: the signer: %w", ErrParams, err)
+	}
+	return nil
 }
 
 // signLeaf signs a leaf. The group id and index count for leaves that are not

@@ -92,6 +92,9 @@ func (g *Group) openApplication(m *wire.PrivateMessage) (*Application, error) {
 	if !g.cs.VerifyWithLabel(sender.SignatureKey, "FramedContentTBS", tbs, ac.Auth.Signature) {
 		return nil, fmt.Errorf("%w: application message of leaf %d", ErrSignature, ac.Content.Sender.LeafIndex)
 	}
+	if err := view.public.CheckAuthenticatedData(ac.Content.AuthenticatedData); err != nil {
+		return nil, err
+	}
 	next := *g
 	if index < 0 {
 		next.messages = messages

@@ -193,6 +193,9 @@ func (g *Group) ProposeUpdate(p ProposeParams, change LeafChange) (*Proposed, er
 	if err := g.canSend(); err != nil {
 		return nil, err
 	}
+	if err := change.check(g.cs); err != nil {
+		return nil, err
+	}
 	key, err := newKeyPair(g.cs, p.Random)
 	if err != nil {
 		return nil, err
@@ -232,6 +235,13 @@ type LeafChange struct {
 	Credential   *wire.Credential
 	Capabilities *wire.Capabilities
 	Extensions   *wire.Extensions
+}
+
+func (c LeafChange) check(cs *suite.Suite) error {
+	if c.Signer == nil {
+		return nil
+	}
+	return checkSigner(cs, c.Signer)
 }
 
 // apply gives the changed leaf, unsigned, and who signs it.

@@ -8,10 +8,11 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-// PSKStore looks up pre-shared keys of the types external and application by
-// what identifies them; the nonce of id is not part of that. An unknown key is
-// an error, best one that wraps [ErrMissingPSK]. Resumption PSKs of the group
-// itself come from the group, those of other groups from [ResumptionStore].
+// PSKStore looks up pre-shared keys of the types external and application, and
+// resumption PSKs of other groups (see [Group.ResumptionPSK]), by what identifies
+// them; the nonce of id is not part of that. An unknown key is an error, best one
+// that wraps [ErrMissingPSK]. The result is copied. Resumption PSKs of the group
+// itself come from the group.
 type PSKStore interface {
 	PSK(id wire.PreSharedKeyID) (Secret, error)
 }

@@ -53,6 +53,7 @@ func (g *Group) pskInputs(ids []wire.PreSharedKeyID, known func(wire.PreSharedKe
 		if !ok {
 			var err error
 			if secret, err = g.psk(id); err != nil {
+				wipePSKs(inputs[:i])
 				return nil, err
 			}
 		}
@@ -61,23 +62,35 @@ func (g *Group) pskInputs(ids []wire.PreSharedKeyID, known func(wire.PreSharedKe
 	return inputs, nil
 }
 
+func wipePSKs(inputs []pskInput) {
+	for _, in := range inputs {
+		in.secret.Wipe()
+	}
+}
+
 // welcomePSKs finds the keys that a Welcome names. from is the id of the one by
 // which the group follows another one, if any (RFC 9420 Section 12.4.3.1).
 func (c *Config) welcomePSKs(cs *suite.Suite, ids []wire.PreSharedKeyID, old *Group) (inputs []pskInput, from *wire.PreSharedKeyID, err error) {
+	defer func() {
+		if err != nil {
+			wipePSKs(inputs)
+		}
+	}()
+	seen := make(map[string]bool, len(ids))
 	for i := range ids {
 		id := ids[i]
 		if len(id.PSKNonce) != cs.HashSize() {
-			return nil, nil, fmt.Errorf("%w: a psk_nonce of %d bytes in a welcome", ErrMalformed, len(id.PSKNonce))
+			return inputs, nil, fmt.Errorf("%w: a psk_nonce of %d bytes in a welcome", ErrMalformed, len(id.PSKNonce))
 		}
-		for j := range ids[:i] {
-			if string(wire.Marshal(&ids[j])) == string(wire.Marshal(&id)) {
-				return nil, nil, fmt.Errorf("%w: a pre-shared key twice in a welcome", ErrMalformed)
-			}
+		encoded := string(wire.Marshal(&id))
+		if seen[encoded] {
+			return inputs, nil, fmt.Errorf("%w: a pre-shared key twice in a welcome", ErrMalformed)
 		}
+		seen[encoded] = true
 		var secret Secret
 		if id.PSKType == wire.PSKTypeResumption && id.Usage != wire.ResumptionPSKUsageApplication {
 			if from != nil {
-				return nil, nil, fmt.Errorf("%w: a welcome follows two groups", ErrMalformed)
+				return inputs, nil, fmt.Errorf("%w: a welcome follows two groups", ErrMalformed)
 			}
 			from = &ids[i]
 		}
@@ -88,7 +101,7 @@ func (c *Config) welcomePSKs(cs *suite.Suite, ids []wire.PreSharedKeyID, old *Gr
 			secret, err = c.psk(id)
 		}
 		if err != nil {
-			return nil, nil, err
+			return inputs, nil, err
 		}
 		inputs = append(inputs, pskInput{id: id, secret: secret})
 	}

@@ -76,6 +76,9 @@ func (r *ratchet) derive(cs *suite.Suite) (messageKey, *ratchet) {
 // forSending gives the next unused key. forget lists what the ratchet after it
 // no longer holds.
 func (r *ratchet) forSending(cs *suite.Suite) (key messageKey, after *ratchet, forget []wiper, err error) {
+	if r.secret.wiped() { // what it gives everybody can compute
+		return messageKey{}, nil, nil, ErrForgotten
+	}
 	if r.next >= maxGenerations {
 		return messageKey{}, nil, nil, fmt.Errorf("%w: this sender's ratchet of the epoch is used up; commit to start a new epoch", ErrGenerationLimit)
 	}
@@ -92,6 +95,9 @@ func (r *ratchet) forReceiving(cs *suite.Suite, generation uint32, limits Limits
 	}
 	if ahead := uint64(generation) - r.next; ahead > limits.forward() {
 		return messageKey{}, nil, nil, fmt.Errorf("%w: generation %d is %d ahead of the last one seen, %d are allowed", ErrGenerationLimit, generation, ahead, limits.forward())
+	}
+	if r.secret.wiped() {
+		return messageKey{}, nil, nil, ErrForgotten
 	}
 	window := limits.window()
 	after = &ratchet{secret: r.secret, next: r.next, skipped: r.skipped}

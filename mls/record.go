@@ -125,7 +125,7 @@ const (
 	prefixExport     = "export/"     // + index: a secret of the exporter tree
 	prefixOwn        = "own/"        // + hash: a commit of our own
 	prefixUpdate     = "update/"     // + reference: the private key of an update we proposed
-	prefixProposal   = "proposal/"   // + reference: a proposal that is held
+	prefixProposal   = "proposal/"   // + number, from 0: a proposal that is held
 	prefixResumption = "resumption/" // + epoch: its resumption_psk
 )
 

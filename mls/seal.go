@@ -35,15 +35,26 @@ type Sealed struct {
 	Generation uint32
 }
 
+// maxContent bounds content and padding, in bytes, so that what is made of them is
+// a vector that can be encoded (RFC 9420 Section 2.1.2).
+const maxContent = wire.MaxVectorLength / 4
+
 // Seal encrypts an application message as PrivateMessage (RFC 9420 Section 6.3),
 // signed and under a key that is used once. Errors: ErrPendingProposals,
-// ErrRemoved, ErrReInit, ErrGenerationLimit.
+// ErrRemoved, ErrReInit, ErrForgotten, ErrGenerationLimit, ErrParams for content
+// of more than 256 MiB.
 func (g *Group) Seal(p SealParams) (*Sealed, error) {
 	if err := g.canSend(); err != nil {
 		return nil, err
 	}
 	if !p.IgnoreProposals && g.public.HasProposals() {
 		return nil, ErrPendingProposals
+	}
+	if n := len(p.Content) + len(p.AuthenticatedData); n > maxContent {
+		return nil, fmt.Errorf("%w: a message of %d bytes, %d are possible", ErrParams, n, maxContent)
+	}
+	if err := g.public.CheckAuthenticatedData(p.AuthenticatedData); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrParams, err)
 	}
 	content := wire.FramedContent{
 		GroupID:           g.GroupID(),
@@ -71,6 +82,9 @@ func (g *Group) canSend() error {
 		return ErrRemoved
 	case statusReInit:
 		return ErrReInit
+	}
+	if g.keys.init.wiped() {
+		return ErrForgotten
 	}
 	return nil
 }
@@ -114,6 +128,9 @@ func (g *Group) sealPrivate(random io.Reader, ac *wire.AuthenticatedContent, pad
 		if over := len(wire.Marshal(&size)) % padTo; over != 0 {
 			padding = padTo - over
 		}
+	}
+	if padding > maxContent {
+		return nil, Step{}, 0, fmt.Errorf("%w: %d bytes of padding, %d are possible", ErrParams, padding, maxContent)
 	}
 	private, err := protectPrivate(g.cs, random, ac, g.keys.senderData, key, padding)
 	if err != nil {

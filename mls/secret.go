@@ -43,6 +43,16 @@ func (s Secret) Wipe() {
 // Equal compares in constant time. Secrets of different lengths differ.
 func (s Secret) Equal(other []byte) bool { return subtle.ConstantTimeCompare(s, other) == 1 }
 
+// wiped reports whether the secret was overwritten. A secret that is all zeros by
+// itself does not occur.
+func (s Secret) wiped() bool {
+	var all byte
+	for _, b := range s {
+		all |= b
+	}
+	return len(s) > 0 && all == 0
+}
+
 // clone copies the secret, so that wiping one leaves the other.
 func (s Secret) clone() Secret {
 	if s == nil {

@@ -70,6 +70,9 @@ func (t *secretTree) ratchetAt(cs *suite.Suite, leaf uint32, which ratchetType) 
 	if leaf >= t.width {
 		return nil, nil, change, fmt.Errorf("%w: leaf %d of a tree of %d leaves", ErrUnknownSender, leaf, t.width)
 	}
+	if t.root.forgotten(t.rootIndex(), leaf) {
+		return nil, nil, change, ErrForgotten
+	}
 	next := &secretTree{width: t.width}
 	root, at := t.root.open(cs, t.rootIndex(), leaf, &change)
 	next.root = root
@@ -121,6 +124,18 @@ func (n *secretNode) open(cs *suite.Suite, index, leaf uint32, change *secretTre
 		c.left, at = c.left.open(cs, childIndex(index, false), leaf, change)
 	}
 	return node, at
+}
+
+// forgotten reports whether the secret from which a leaf's are derived was wiped.
+func (n *secretNode) forgotten(index, leaf uint32) bool {
+	for n != nil && n.secret == nil && level(index) > 0 {
+		if goesRight(index, leaf) {
+			n, index = n.right, childIndex(index, true)
+		} else {
+			n, index = n.left, childIndex(index, false)
+		}
+	}
+	return n != nil && n.secret.wiped()
 }
 
 // consume notes that the secret of a node is gone: a node that was derived in

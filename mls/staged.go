@@ -99,6 +99,9 @@ func (o *ownCommit) lost() []wiper {
 // processOwn gives the staged result of a commit of our own that came back.
 func (g *Group) processOwn(own *ownCommit, p ProcessParams) (*StagedCommit, error) {
 	if own.next != nil {
+		if own.next.keys.init.wiped() { // by Discard
+			return nil, ErrForgotten
+		}
 		n := *own.next
 		n.now = p.Now
 		staged := *own.staged

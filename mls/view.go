@@ -69,6 +69,9 @@ func (g *Group) Export(label string, context []byte, length int) (Secret, error)
 	if length < 0 || length > g.cs.MaxExpand() {
 		return nil, fmt.Errorf("%w: %d bytes cannot be exported, at most %d", ErrParams, length, g.cs.MaxExpand())
 	}
+	if g.keys.exporter.wiped() {
+		return nil, ErrForgotten
+	}
 	return exportSecret(g.cs, g.keys.exporter, label, context, length), nil
 }
 

@@ -81,12 +81,20 @@ func openGroupSecrets(cs *suite.Suite, w *wire.Welcome, bundle *KeyPackageBundle
 	if err != nil {
 		return nil, fmt.Errorf("%w: group secrets", ErrDecrypt)
 	}
+	defer clear(plaintext)
 	secrets := new(wire.GroupSecrets)
 	if err := wire.Unmarshal(plaintext, secrets); err != nil {
+		wipeGroupSecrets(secrets)
 		return nil, fmt.Errorf("%w: group secrets: %w", ErrMalformed, err)
 	}
-	clear(plaintext)
 	return secrets, nil
+}
+
+func wipeGroupSecrets(s *wire.GroupSecrets) {
+	clear(s.JoinerSecret)
+	if s.PathSecret != nil {
+		clear(s.PathSecret.PathSecret)
+	}
 }
 
 // openGroupInfo decrypts the GroupInfo of a Welcome. Its signature is still to

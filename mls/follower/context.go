@@ -161,9 +161,10 @@ func withExtension(x wire.Extensions, e wire.Extension) wire.Extensions {
 	return append(x, e)
 }
 
-// checkSafeAAD checks the authenticated data of a message in a group that frames
-// it (extensions draft §4.9).
-func (g *Group) checkSafeAAD(data []byte) error {
+// CheckAuthenticatedData checks the authenticated data of a message in a group that
+// frames it as SafeAAD (extensions draft §4.9); in others it is free. Handshakes
+// are checked with everything else about them.
+func (g *Group) CheckAuthenticatedData(data []byte) error {
 	if g.terms.dictionary == nil {
 		return nil
 	}

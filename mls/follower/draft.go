@@ -1,6 +1,8 @@
 package follower
 
 import (
+	"math"
+
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
@@ -64,6 +66,9 @@ func (d *Draft) IsAdded(l tree.LeafIndex) bool {
 func (g *Group) Draft(sender wire.Sender, list []wire.ProposalOrRef, o Options) (*Draft, error) {
 	if g.closed {
 		return nil, invalid(ErrClosed, "in epoch %d", g.context.Epoch)
+	}
+	if g.context.Epoch == math.MaxUint64 {
+		return nil, invalid(ErrClosed, "epoch %d is the last that can be counted", g.context.Epoch)
 	}
 	external := sender.SenderType == wire.SenderTypeNewMemberCommit
 	if !external && (sender.SenderType != wire.SenderTypeMember || g.tree.Leaf(tree.LeafIndex(sender.LeafIndex)) == nil) {

@@ -50,8 +50,9 @@ var (
 	ErrGroupInfo = errors.New("the group info is not of this epoch")
 	// ErrWelcome: the Welcome is not for those whom the commit adds (§12.4.3.1).
 	ErrWelcome = errors.New("the welcome does not match the commit")
-	// ErrClosed: a ReInit closed the group; go on in its successor (§11.2).
-	ErrClosed = errors.New("the group was closed by a ReInit")
+	// ErrClosed: a ReInit closed the group, or its epochs are used up; go on in
+	// its successor (§11.2).
+	ErrClosed = errors.New("the group is closed")
 )
 
 // ErrState: stored bytes are damaged, of an unknown version, or a change does

@@ -20,7 +20,7 @@ func Authenticated(m *wire.PublicMessage) *wire.AuthenticatedContent {
 func (g *Group) checkFrame(ac *wire.AuthenticatedContent, want wire.ContentType) error {
 	c := &ac.Content
 	if !bytes.Equal(c.GroupID, g.context.GroupID) {
-		return invalid(ErrOtherGroup, "of the id %x", c.GroupID)
+		return invalid(ErrOtherGroup, "its id has %d bytes", len(c.GroupID))
 	}
 	if c.Epoch != g.context.Epoch {
 		return invalid(ErrEpoch, "of epoch %d; the group is in %d", c.Epoch, g.context.Epoch)
@@ -40,7 +40,7 @@ func (g *Group) checkFrame(ac *wire.AuthenticatedContent, want wire.ContentType)
 	default:
 		return invalid(ErrContent, "wire format %d", ac.WireFormat)
 	}
-	return g.checkSafeAAD(c.AuthenticatedData)
+	return g.CheckAuthenticatedData(c.AuthenticatedData)
 }
 
 // senderKey returns the key with which a handshake must be signed (§6.1), after
