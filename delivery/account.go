@@ -204,7 +204,7 @@ type Info struct {
 	SenderIndex   int           `json:"sender_index"`     // where new rooms put it
 	RetentionDays int           `json:"retention_days"`   // of the log
 	ArchiveDays   int           `json:"archive_days"`     // retention of sealed history
-	MaxBlobBytes  int64         `json:"max_blob_bytes"`   //
+	MaxBlobBytes  int64         `json:"max_blob_bytes"`   // of an upload that begins now; 0: none
 	Level         string        `json:"level"`            // calm, busy, congested, critical
 	Refused       []string      `json:"refused"`          // what is given up now: voice, photo, video, calls
 	TimeMS        int64         `json:"time_ms"`          // the service's clock

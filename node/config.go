@@ -43,8 +43,10 @@ type Config struct {
 
 	Buckets map[string]server.Bucket
 	Work    server.WorkLimits
-	Archive server.ArchiveLimits
-	Rules   map[server.Rule]server.Mode
+	// Congestion says when uploads are given up.
+	Congestion server.CongestionLimits
+	Archive    server.ArchiveLimits
+	Rules      map[server.Rule]server.Mode
 
 	Log    *slog.Logger     // slog.Default
 	Now    func() time.Time // time.Now
@@ -118,6 +120,9 @@ func (c *Config) check() error {
 		if !slices.Contains([]server.Mode{server.ModeOff, server.ModeShadow, server.ModeOn}, mode) {
 			fault("rules.%s: %q is not off, shadow or on", rule, mode)
 		}
+	}
+	if err := c.Congestion.Check(); err != nil {
+		faults = append(faults, err)
 	}
 	if _, err := prefixes(c.TrustedProxies); err != nil {
 		fault("trusted_proxies: %w", err)

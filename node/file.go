@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -36,6 +37,7 @@ type file struct {
 	Metrics              metricsSection              `json:"metrics" toml:"metrics"`
 	Pow                  powSection                  `json:"pow" toml:"pow"`
 	Archive              archiveSection              `json:"archive" toml:"archive"`
+	Congestion           congestionSection           `json:"congestion" toml:"congestion"`
 	Buckets              map[string]bucketSection    `json:"buckets" toml:"buckets"`
 	Rules                map[server.Rule]server.Mode `json:"rules" toml:"rules"`
 }
@@ -60,6 +62,34 @@ type archiveSection struct {
 	Bytes    int64 `json:"bytes" toml:"bytes"`
 	Snapshot int   `json:"snapshot_bytes" toml:"snapshot_bytes"`
 	Keys     int   `json:"wrapped_keys" toml:"wrapped_keys"` // to each device
+}
+
+type congestionSection struct {
+	Off                bool         `json:"off" toml:"off"`
+	CPUBusy            float64      `json:"cpu_busy" toml:"cpu_busy"`
+	CPUCongested       float64      `json:"cpu_congested" toml:"cpu_congested"`
+	CPUCritical        float64      `json:"cpu_critical" toml:"cpu_critical"`
+	DiskFreeBusy       int64        `json:"disk_free_busy" toml:"disk_free_busy"`
+	DiskFreeCongested  int64        `json:"disk_free_congested" toml:"disk_free_congested"`
+	DiskFreeCritical   int64        `json:"disk_free_critical" toml:"disk_free_critical"`
+	MovedBusy          int64        `json:"moved_busy" toml:"moved_busy"`
+	MovedCongested     int64        `json:"moved_congested" toml:"moved_congested"`
+	MovedCritical      int64        `json:"moved_critical" toml:"moved_critical"`
+	MaxUploadBusy      int64        `json:"max_upload_busy" toml:"max_upload_busy"`
+	MaxUploadCongested int64        `json:"max_upload_congested" toml:"max_upload_congested"`
+	RefuseCallsAt      server.Level `json:"refuse_calls_at" toml:"refuse_calls_at"`
+	RefuseVoiceAt      server.Level `json:"refuse_voice_at" toml:"refuse_voice_at"`
+	CalmAfterSeconds   int64        `json:"calm_after_seconds" toml:"calm_after_seconds"`
+}
+
+func (s congestionSection) limits() server.CongestionLimits {
+	return server.CongestionLimits{
+		Off: s.Off, CPUBusy: s.CPUBusy, CPUCongested: s.CPUCongested, CPUCritical: s.CPUCritical,
+		DiskBusy: s.DiskFreeBusy, DiskCongested: s.DiskFreeCongested, DiskCritical: s.DiskFreeCritical,
+		MovedBusy: s.MovedBusy, MovedCongested: s.MovedCongested, MovedCritical: s.MovedCritical,
+		MaxUploadBusy: s.MaxUploadBusy, MaxUploadCongested: s.MaxUploadCongested,
+		RefuseCallsAt: s.RefuseCallsAt, RefuseVoiceAt: s.RefuseVoiceAt, CalmAfter: time.Duration(s.CalmAfterSeconds) * time.Second,
+	}
 }
 
 type bucketSection struct {
@@ -134,7 +164,8 @@ func (f *file) config() Config {
 	c := Config{
 		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
 		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays,
-		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive), Rules: f.Rules,
+		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive),
+		Congestion: f.Congestion.limits(), Rules: f.Rules,
 	}
 	for name, b := range f.Buckets {
 		if c.Buckets == nil {

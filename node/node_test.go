@@ -138,25 +138,27 @@ func TestLoad(t *testing.T) {
 	}
 	tokenFile := write("token", "0123456789abcdef0123\n")
 	for _, path := range []string{
-		write("server.json", `{"listen": "127.0.0.1:1", "metrics": {"token_file": "`+tokenFile+`"}, "pow": {"off": true}, "buckets": {"enrol": {"burst": 1, "per_hour": 2}}, "rules": {"claim_member": "on"}, "archive": {"segments": 10, "bytes": 1000, "snapshot_bytes": 100, "wrapped_keys": 4}}`),
-		write("x.toml", "listen = \"127.0.0.1:1\"\n[metrics]\ntoken_file = \""+tokenFile+"\"\n[pow]\noff = true\n[buckets.enrol]\nburst = 1\nper_hour = 2\n[rules]\nclaim_member = \"on\"\n[archive]\nsegments = 10\nbytes = 1000\nsnapshot_bytes = 100\nwrapped_keys = 4\n"),
+		write("server.json", `{"listen": "127.0.0.1:1", "metrics": {"token_file": "`+tokenFile+`"}, "pow": {"off": true}, "congestion": {"cpu_busy": 1.5, "refuse_calls_at": "busy"}, "buckets": {"enrol": {"burst": 1, "per_hour": 2}}, "rules": {"claim_member": "on"}, "archive": {"segments": 10, "bytes": 1000, "snapshot_bytes": 100, "wrapped_keys": 4}}`),
+		write("x.toml", "listen = \"127.0.0.1:1\"\n[metrics]\ntoken_file = \""+tokenFile+"\"\n[pow]\noff = true\n[congestion]\ncpu_busy = 1.5\nrefuse_calls_at = \"busy\"\n[buckets.enrol]\nburst = 1\nper_hour = 2\n[rules]\nclaim_member = \"on\"\n[archive]\nsegments = 10\nbytes = 1000\nsnapshot_bytes = 100\nwrapped_keys = 4\n"),
 	} {
 		c, err := load(map[string]string{EnvConfig: path, EnvArchiveRetention: "7", EnvHome: "a1b2c3", EnvDatabase: "postgres://u:secret@h/d"})
 		check(t, err)
-		if c.Listen != "127.0.0.1:1" || c.MetricsToken != "0123456789abcdef0123" || !c.Work.Off || c.Buckets["enrol"].PerHour != 2 ||
+		if c.Listen != "127.0.0.1:1" || c.MetricsToken != "0123456789abcdef0123" || !c.Work.Off || c.Congestion.CPUBusy != 1.5 || c.Congestion.RefuseCallsAt != server.Busy || c.Buckets["enrol"].PerHour != 2 ||
 			c.Rules["claim_member"] != "on" || c.ArchiveRetentionDays != 7 || c.Archive != (server.ArchiveLimits{Segments: 10, Bytes: 1000, Snapshot: 100, Keys: 4}) || c.Home != "a1b2c3" || c.Database != "postgres://u:secret@h/d" || !strings.HasPrefix(c.Digest, "sha256:") {
 			t.Errorf("%s: %+v", path, c)
 		}
 	}
 	for name, want := range map[string]string{
-		write("bad.json", "{\n\"listen\": \"a:1\",\n\"listen\" 5}"):                        "bad.json:3:",
-		write("unknown.json", "{\n\"nobody\": 1}"):                                         "unknown.json:2:",
-		write("type.json", "{\n\n\"listen\": 5}"):                                          "type.json:3:",
-		write("bad.toml", "listen = \"a:1\"\nx y\n"):                                       "bad.toml:2:",
-		write("unknown.toml", "nobody = 1\n"):                                              "nobody",
-		filepath.Join(dir, "missing.json"):                                                 "missing.json",
-		write("two.json", `{"metrics": {"token": "0123456789abcdef", "token_file": "x"}}`): "one of",
-		write("short.json", `{"metrics": {"token": "short"}}`):                             "at least 16",
+		write("bad.json", "{\n\"listen\": \"a:1\",\n\"listen\" 5}"):                          "bad.json:3:",
+		write("unknown.json", "{\n\"nobody\": 1}"):                                           "unknown.json:2:",
+		write("type.json", "{\n\n\"listen\": 5}"):                                            "type.json:3:",
+		write("level.json", "{\n\"congestion\": {\n\"refuse_calls_at\": \"maybe\"}}"):        "maybe",
+		write("disk.json", `{"congestion": {"disk_free_busy": 1, "disk_free_critical": 2}}`): "disk_free_*",
+		write("bad.toml", "listen = \"a:1\"\nx y\n"):                                         "bad.toml:2:",
+		write("unknown.toml", "nobody = 1\n"):                                                "nobody",
+		filepath.Join(dir, "missing.json"):                                                   "missing.json",
+		write("two.json", `{"metrics": {"token": "0123456789abcdef", "token_file": "x"}}`):   "one of",
+		write("short.json", `{"metrics": {"token": "short"}}`):                               "at least 16",
 	} {
 		if _, err := load(map[string]string{EnvConfig: name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -52,6 +52,7 @@ func makeUp(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "up", "FLAGS=--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --dir "+t.TempDir())
 	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CHAT_SERVER_CONFIG="+filepath.Join(binary, calmName))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {

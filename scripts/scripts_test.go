@@ -33,6 +33,10 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	binary = dir
+	if err := os.WriteFile(filepath.Join(dir, calmName), []byte(calm), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,10 +49,20 @@ var address = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
 // the race detector on a loaded machine a start takes seconds.
 const startup = 60 * time.Second
 
+// calmName is a configuration under which a server does not ask how loaded the
+// machine is that tests run on.
+const (
+	calmName = "calm.toml"
+	calm     = "[congestion]\noff = true\n"
+)
+
 // startServer starts "compax up" in dir at listen and waits until it says where
-// it listens.
+// it listens. Without --config among args it is always calm.
 func startServer(dir, listen string, env []string, args ...string) (*server, error) {
 	s := &server{done: make(chan struct{})}
+	if !slices.Contains(args, "--config") {
+		args = append(args, "--config", filepath.Join(binary, calmName))
+	}
 	s.cmd = exec.Command(filepath.Join(binary, "compax"),
 		append([]string{"up", "--dir", dir, "--listen", listen, "--metrics-listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = filepath.Dir(dir)

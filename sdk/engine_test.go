@@ -46,7 +46,7 @@ func (h *home) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	// Without proof of work: a test says in a second what a person says in a day.
-	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: h.listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}})
+	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: h.listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}, Congestion: server.CongestionLimits{Off: true}})
 	must(h.t, err)
 	h.url = n.URL()
 	done := make(chan error, 1)

@@ -34,6 +34,9 @@ func (s *Server) beginBlob(c *call) error {
 	if req.Size > s.MaxBlob {
 		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("a blob has at most %d bytes here", s.MaxBlob))
 	}
+	if err := s.mayUpload(c, req.Size); err != nil {
+		return err
+	}
 	if err := s.spend(c, "blob", c.device().String(), 1); err != nil {
 		return err
 	}
@@ -129,6 +132,10 @@ func (s *Server) uploadBlob(c *call) error {
 	control := http.NewResponseController(c.w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	for m.Received < m.Size {
+		// What has begun goes on, unless it is the last that fits.
+		if s.Level(c) == Critical {
+			return s.mayUpload(c, m.Size)
+		}
 		_ = control.SetReadDeadline(time.Now().Add(pieceTime)) // fails only without a socket
 		piece := &counted{r: io.LimitReader(body, min(maxPiece, m.Size-m.Received))}
 		took, err := s.Blobs.Append(c, m.ID, m.Received, piece)
@@ -139,6 +146,7 @@ func (s *Server) uploadBlob(c *call) error {
 			}
 			m.Received += took
 			s.metrics.blobIn.Add(float64(took))
+			s.pressure.moved.Add(took)
 		}
 		if err != nil {
 			if piece.err != nil {
@@ -286,6 +294,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	n, err := r.open.Read(p)
 	r.offset += int64(n)
 	r.s.metrics.blobOut.Add(float64(n))
+	r.s.pressure.moved.Add(int64(n))
 	return n, err
 }
 

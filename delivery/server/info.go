@@ -15,11 +15,12 @@ func (s *Server) info(c *call) error {
 	if err != nil {
 		return err
 	}
+	level := s.Level(c)
 	out := delivery.Info{
 		Name: s.Name, Version: s.Version, Home: s.Home, Domain: s.Domain, ConfigDigest: s.Digest,
 		SenderKey: s.SenderKey(), SenderIndex: policy.HomeSenderIndex,
-		RetentionDays: int(s.Retention / (24 * time.Hour)), ArchiveDays: int(s.ArchiveRetention / (24 * time.Hour)), MaxBlobBytes: s.MaxBlob,
-		Level: "calm", Refused: []string{}, TimeMS: s.nowMS(), Incarnation: n,
+		RetentionDays: int(s.Retention / (24 * time.Hour)), ArchiveDays: int(s.ArchiveRetention / (24 * time.Hour)), MaxBlobBytes: s.Limits.Congestion.maxUpload(level, s.MaxBlob),
+		Level: level.String(), Refused: s.Limits.Congestion.refused(level), TimeMS: s.nowMS(), Incarnation: n,
 	}
 	for _, id := range policy.Suites {
 		out.Suites = append(out.Suites, uint16(id))

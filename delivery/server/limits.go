@@ -16,9 +16,10 @@ type Bucket struct {
 // Limits are a service's budgets. A bucket's subject is a device, an identity
 // or an address, for the whole fleet; its name is a key of [DefaultBuckets].
 type Limits struct {
-	Buckets map[string]Bucket // what differs from DefaultBuckets
-	Work    WorkLimits
-	Archive ArchiveLimits
+	Buckets    map[string]Bucket // what differs from DefaultBuckets
+	Work       WorkLimits
+	Congestion CongestionLimits
+	Archive    ArchiveLimits
 }
 
 // ArchiveLimits are how much an account may keep sealed for itself. Zero is the
@@ -69,6 +70,7 @@ func (l *Limits) defaults() {
 	}
 	l.Buckets = merged
 	l.Work.defaults()
+	l.Congestion.defaults()
 	l.Archive.defaults()
 }
 

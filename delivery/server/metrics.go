@@ -44,6 +44,8 @@ type metrics struct {
 	throttled   *prometheus.CounterVec
 	bucketsOpen prometheus.Counter
 	followers   *prometheus.CounterVec
+	pressure    prometheus.Gauge
+	shed        *prometheus.CounterVec
 	swept       *prometheus.CounterVec
 	sweptAt     prometheus.Gauge
 }
@@ -104,6 +106,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m.throttled = vector("throttled_total", "Requests refused by a budget, by bucket.", "bucket")
 	m.bucketsOpen = counter("limiter_fail_open_total", "Budgets that could not be read and allowed the request.")
 	m.followers = vector("follower_cache_total", "Looks into the cache of rooms' public state.", "result")
+	m.pressure = gauge("pressure_level", "How hard pressed this instance is: 0 calm, 1 busy, 2 congested, 3 critical.")
+	m.shed = vector("uploads_shed_total", "Uploads refused because of congestion, by level.", "level")
 	m.swept = vector("housekeeping_rows_total", "Rows that housekeeping dropped, by kind.", "kind")
 	m.sweptAt = gauge("housekeeping_last_finish_seconds", "When housekeeping last finished, Unix time.")
 	if reg == nil {

@@ -41,6 +41,7 @@ type Config struct {
 	LowWater         int           // key packages; 20
 	Limits           Limits
 	Rules            map[Rule]Mode // refusal rules that are policy; see rules.go
+	Machine          Machine       // what congestion is read from; nil: always calm
 
 	// ClientAddress gives the IP of a request's sender; the peer's when nil. Set
 	// it where a proxy stands in front.
@@ -101,6 +102,7 @@ type Server struct {
 	sockets  sockets
 	usages   usages
 	healing  healing
+	pressure pressure
 	metrics  *metrics
 	handler  http.Handler
 	openapi  []byte
@@ -147,7 +149,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // pointers, proposes owed removals, sweeps. It returns when all of it has ended.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){s.relayLoop, s.removalLoop, s.sweepLoop} {
+	for _, loop := range []func(context.Context){s.relayLoop, s.removalLoop, s.sweepLoop, s.pressureLoop} {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
