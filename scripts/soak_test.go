@@ -53,6 +53,12 @@ func TestSoak(t *testing.T) {
 		t.Fatal("nothing happened")
 	}
 	for _, name := range w.people {
+		w.print(name, w.must("listen", "--profile", name, "--chat", w.chat, "--json", "--timeout", "3s"), w.shown[name])
+		for _, text := range acked {
+			if !w.shown[name][text] && !strings.HasPrefix(text, name+" ") {
+				w.t.Errorf("%s was never shown %q", name, text)
+			}
+		}
 		seen := w.history(name)
 		for _, text := range acked {
 			if seen[text] == 0 {
@@ -76,14 +82,15 @@ type world struct {
 	server *server
 	kills  int
 
-	mu      sync.Mutex // guards the following fields
+	mu      sync.Mutex                 // guards the following fields
+	shown   map[string]map[string]bool // what each person's listeners printed
 	acked   []string
 	running map[*exec.Cmd]bool // clients
 }
 
 func newWorld(t *testing.T, people ...string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), people: people, running: map[*exec.Cmd]bool{}}
+	w := &world{t: t, dir: t.TempDir(), people: people, running: map[*exec.Cmd]bool{}, shown: map[string]map[string]bool{}}
 	listen, err := testport.Address()
 	if err != nil {
 		t.Fatal(err)
@@ -179,21 +186,35 @@ func (w *world) talk(ctx context.Context, name string, choices *rand.Rand) {
 	}
 }
 
-// listen keeps a listener running; each is killed sooner or later.
+// listen keeps a listener running; each is killed sooner or later. What all of them
+// printed together holds no row twice that does not say so.
 func (w *world) listen(ctx context.Context, name string) {
+	shown := map[string]bool{}
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.shown[name] = shown
+	}()
 	for ctx.Err() == nil {
 		out, _ := w.client(ctx, "listen", "--profile", name, "--chat", w.chat, "--json") // it ends by being killed
-		once := map[string]bool{}
-		for line := range strings.Lines(out) {
-			var entry struct{ ID, Kind string }
-			if json.Unmarshal([]byte(line), &entry) != nil || entry.Kind != "text" {
-				continue // the last line may be cut
-			}
-			if once[entry.ID] {
-				w.t.Errorf("%s was shown %s twice by one listener", name, entry.ID)
-			}
-			once[entry.ID] = true
+		w.print(name, out, shown)
+	}
+}
+
+// print notes what a listener printed.
+func (w *world) print(name, out string, shown map[string]bool) {
+	for line := range strings.Lines(out) {
+		var row struct {
+			ID, Kind, Text string
+			Again          bool
 		}
+		if json.Unmarshal([]byte(line), &row) != nil || row.Kind != "text" {
+			continue // the last line may be cut
+		}
+		if shown[row.Text] && !row.Again {
+			w.t.Errorf("%s was shown %s twice", name, row.ID)
+		}
+		shown[row.Text] = true
 	}
 }
 

@@ -22,7 +22,7 @@ type Listening struct {
 
 // Listen gives f every line that the profile has not been given before, in the
 // order of each room, then waits for more. The place is moved on when f has
-// returned. It ends with ctx, with f's error, or when this device is revoked; a
+// returned; listening Since a number above it leaves it there. It ends with ctx, with f's error, or when this device is revoked; a
 // broken connection is made again.
 func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) error {
 	if l.Room != nil {
@@ -90,6 +90,9 @@ func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomI
 			}
 		}
 		if after, err = e.hearRoom(ctx, l, rec, after, f); err != nil {
+			if l.Since != nil && *l.Since > rec.Heard {
+				return err
+			}
 			return errors.Join(err, e.moveOn(context.WithoutCancel(ctx), rec.ID, after))
 		}
 		heard[rec.ID] = after
@@ -109,30 +112,40 @@ func (e *Engine) hearRoom(ctx context.Context, l Listening, rec Room, after uint
 			return after, err
 		}
 		next := rec.Cursor
-		if len(lines) == 200 {
-			next = lines[len(lines)-1].Seq // lines of one seq are few: an entry makes at most one per person
+		if len(lines) == 200 { // the lines of the last seq may go on: they are read again
+			if next = lines[len(lines)-1].Seq; next-1 > after {
+				next--
+			}
 		}
-		for _, line := range lines {
+		own := l.Since == nil || *l.Since <= rec.Heard // else what lies before it was not heard
+		for i, line := range lines {
 			wanted := (line.Kind.Said() || line.Kind == LineGap || l.Events) && (!line.Mine || l.Mine) && line.Kind != LineReceipt
 			if !wanted || line.Deleted && line.Kind != LineReaction || line.Seq > next {
 				continue
 			}
+			whole := i+1 == len(lines) || lines[i+1].Seq != line.Seq
 			if err := f(line); err != nil {
-				if errors.Is(err, ErrEnough) {
+				if errors.Is(err, ErrEnough) && whole && own {
 					after = line.Seq
 				}
 				return after, err
 			}
+			if !whole {
+				continue
+			}
 			after = line.Seq
 			// Line by line, so that a listener that is killed hears again at most the
 			// line it was given last; a long absence is worth one write for a page.
-			if len(lines) <= 64 && line.Seq < next {
+			if own && len(lines) <= 64 && line.Seq < next {
 				if err := e.moveOn(ctx, rec.ID, after); err != nil {
 					return after, err
 				}
 			}
 		}
 		after = next
+		if !own {
+			continue
+		}
 		if err := e.moveOn(ctx, rec.ID, after); err != nil {
 			return after, err
 		}

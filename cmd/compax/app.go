@@ -20,6 +20,7 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
+	outFile  *os.File // what out writes to, when that may be a file
 	env      func(string) string
 	now      func() time.Time
 
@@ -32,11 +33,12 @@ type app struct {
 	home     string
 	profile  string
 	engines  engines
-	began    bool // a command's own code runs: what fails now is not its usage
+	slot     func(path string) (slot, error) // opens a page of the notebook
+	began    bool                            // a command's own code runs: what fails now is not its usage
 }
 
 func newApp() *app {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, width: 80, engines: onDisk}
+	a := &app{in: os.Stdin, out: os.Stdout, outFile: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, width: 80, engines: onDisk, slot: openSlot}
 	a.inTTY, a.outTTY, a.errTTY = isatty.IsTerminal(os.Stdin.Fd()), isatty.IsTerminal(os.Stdout.Fd()), isatty.IsTerminal(os.Stderr.Fd())
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
 		a.width = w

@@ -121,7 +121,8 @@ func (w *world) run(args ...string) int {
 	w.out.Reset()
 	w.err.Reset()
 	a := &app{
-		in: strings.NewReader(w.in), out: &w.out, err: &w.err, now: func() time.Time { return fakeNoon }, width: 80, outTTY: w.tty, errTTY: w.tty,
+		slot: openSlot,
+		in:   strings.NewReader(w.in), out: &w.out, err: &w.err, now: func() time.Time { return fakeNoon }, width: 80, outTTY: w.tty, errTTY: w.tty,
 		env: func(name string) string {
 			if name == envHome {
 				return w.home

@@ -24,7 +24,12 @@ func (a *app) listenCommand() *cobra.Command {
 	req := local.ListenRequest{}
 	cmd := command("listen", "Print what arrives, as it arrives", args(), nil)
 	cmd.Long = `Prints what others say, as it arrives, from where this profile has stopped
-listening: a message is printed once. What this device itself said is left out.
+listening: a message is printed once, also when a listener was killed. One that was
+killed in the very moment of printing into a pipe or on a terminal may have printed
+its last row or not: that row comes once more, and says so ("again": true; its "id"
+is the same). In a file it is looked up, and never comes twice. What this device
+itself said is left out. --since leaves the profile's place where it is, when that
+lies before it.
 
 It ends after --count messages of people (texts, files, edits, deletions,
 reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
@@ -65,7 +70,11 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 				}
 				req.Chat = &id
 			}
-			return a.listen(ctx, p, req, count)
+			n, err := a.notebook(req)
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.listen(ctx, p, req, count, n), n.close())
 		})
 	}
 	return cmd
@@ -81,11 +90,11 @@ func sinceNumber(text string) (uint64, error) {
 }
 
 // listen prints rows until count messages of people came, or the context ends.
-func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenRequest, count int) error {
+func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenRequest, count int, n *notebook) error {
 	v := a.view(ctx, p, req.Chat == nil)
 	heard := 0
 	_, err := p.Listen(ctx, req, func(r local.Row) error {
-		if err := v.row(r); err != nil {
+		if shown, err := v.once(r, n); err != nil || !shown {
 			return err
 		}
 		if sdk.LineKind(r.Kind).Said() {
@@ -106,6 +115,24 @@ func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenReque
 		return nil // listened as long as it was wanted
 	}
 	return err
+}
+
+// once prints a row of a listener that begins at the profile's own place, unless
+// an earlier one has printed it; n is nil for one that begins elsewhere.
+func (v *view) once(r local.Row, n *notebook) (shown bool, err error) {
+	if n == nil {
+		return true, v.row(r)
+	}
+	what, err := n.judge(r)
+	if err != nil || what == rowPassed {
+		return false, err
+	}
+	r.Again = what == rowAgain
+	line := v.line(r)
+	if what == rowTorn {
+		line = append([]byte("\n"), line...)
+	}
+	return true, n.print(r, line, func(line []byte) error { return v.write(r, line) })
 }
 
 func (a *app) historyCommand() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,18 @@ func (a *app) say(format string, args ...any) {
 
 // emit writes one JSON object on a line of its own.
 func (a *app) emit(v any) error {
-	enc := json.NewEncoder(a.out)
+	_, err := a.out.Write(encode(v))
+	return err
+}
+
+// encode is one JSON object on a line of its own. What commands print can be
+// encoded: it has no channels, functions or circles.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	must(enc.Encode(v))
+	return b.Bytes()
 }
 
 // result is what a command did: the object with --json, else text, and nothing

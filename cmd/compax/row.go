@@ -15,12 +15,21 @@ const (
 	nameColumns = 14
 )
 
-// row prints a row: its number, time, who, what. A text of several lines goes on
-// below its beginning.
-func (v *view) row(r local.Row) error {
+// row prints a row.
+func (v *view) row(r local.Row) error { return v.write(r, v.line(r)) }
+
+// write prints the line of a row, with one write.
+func (v *view) write(r local.Row, line []byte) error {
+	_, err := v.a.out.Write(line)
+	return err
+}
+
+// line is what is printed of a row: its number, time, who, what. A text of several
+// lines goes on below its beginning. With --json it is one object.
+func (v *view) line(r local.Row) []byte {
 	a := v.a
 	if a.json {
-		return a.emit(r)
+		return encode(r)
 	}
 	if sdk.LineKind(r.Kind).Conversation() {
 		v.last[r.Chat] = max(v.last[r.Chat], r.Seq)
@@ -36,8 +45,7 @@ func (v *view) row(r local.Row) error {
 		indent += nameColumns + 2
 	}
 	body := strings.ReplaceAll(a.body(r), "\n", "\n"+strings.Repeat(" ", indent))
-	_, err := fmt.Fprintln(a.out, painted+body)
-	return err
+	return []byte(painted + body + "\n")
 }
 
 // speaker is who a row is from, as this profile calls them.
@@ -109,6 +117,9 @@ func (a *app) message(r local.Row, text string) string {
 	}
 	if text != "" {
 		parts = append(parts, text)
+	}
+	if r.Again {
+		parts = append(parts, soft("(perhaps shown before)"))
 	}
 	if r.Edited {
 		parts = append(parts, soft("(edited)"))

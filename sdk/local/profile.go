@@ -276,7 +276,8 @@ type Row struct {
 	File      *File              `json:"file,omitempty"`
 	Cause     string             `json:"cause,omitempty"` // why something cannot be shown
 	Edited    bool               `json:"edited,omitempty"`
-	Own       bool               `json:"own,omitempty"` // said by this account
+	Own       bool               `json:"own,omitempty"`   // said by this account
+	Again     bool               `json:"again,omitempty"` // listening: a listener that was killed may have given it already
 	Reactions []Reaction         `json:"reactions,omitempty"`
 }
 
