@@ -43,6 +43,13 @@ var (
 	// ErrKept: besides the reason, the message is in the outbox: it goes out with
 	// the next call that reaches the service, and is not to be written again.
 	ErrKept = errors.New("the message is kept and goes out later")
+	// ErrFailed: besides the reason, the message was refused for good. It lies in the
+	// outbox with its cause, until a person sends it again or drops it.
+	ErrFailed = errors.New("the message cannot be sent")
+	// ErrNotWaiting: no message with this id waits or has failed.
+	ErrNotWaiting = errors.New("no such message in the outbox")
+	// ErrSending: the message may be on its way already.
+	ErrSending = errors.New("this message may have been sent already: it can only be sent to its end")
 	// ErrText: an empty message or one over content.MaxText bytes.
 	ErrText = errors.New("a message has 1 to 65536 bytes of text, or a file")
 )

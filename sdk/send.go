@@ -190,31 +190,14 @@ func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, bu
 		if err := tx.Put(TableSent, sentKey(r.rec.ID, m.Salt), id[:]); err != nil {
 			return err
 		}
-		queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
-		if err != nil {
-			return err
-		}
-		w.Number = 1
-		if n := len(queue); n > 0 {
-			w.Number = queue[n-1].Number + 1
-		}
-		return put(tx, TableOutbox, w.key(), w)
+		return e.queue(tx, w)
 	}); err != nil {
 		return Sent{}, err
 	}
 	if err := e.flushed(ctx, r, id); err != nil {
 		return Sent{Chat: r.rec.ID, ID: id}, err
 	}
-	var line Line
-	var found bool
-	err = e.Store.View(ctx, func(tx Tx) (err error) {
-		line, found, err = tx.Line(r.rec.ID, id)
-		return err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("sdk: %s was sent and left no line", id)
-	}
-	return Sent{Chat: r.rec.ID, Seq: line.Seq, Epoch: line.Epoch, ID: id}, err
+	return e.sentLine(ctx, r, id)
 }
 
 // keptError is why a message did not go out that is in the outbox still.
@@ -225,7 +208,7 @@ func (k keptError) Unwrap() []error { return []error{k.error, ErrKept} }
 // flushed is flush, for who waits for one message: an error is ErrKept as well
 // while that message is in the outbox.
 func (e *Engine) flushed(ctx context.Context, r *room, id content.MessageID) error {
-	failed := e.flush(ctx, r)
+	failed := e.flush(ctx, r, id)
 	if failed == nil {
 		return nil
 	}
@@ -244,19 +227,31 @@ func (e *Engine) flushed(ctx context.Context, r *room, id content.MessageID) err
 	return failed
 }
 
-// flush delivers what waits in a room's outbox.
-func (e *Engine) flush(ctx context.Context, r *room) error {
+// flush delivers what waits in a room's outbox. One that is refused for good keeps
+// no other back: it is told of, or returned when it is the wanted one.
+func (e *Engine) flush(ctx context.Context, r *room, wanted content.MessageID) (refusal error) {
 	for {
 		var queue []waiting
 		err := e.Store.View(ctx, func(tx Tx) (err error) {
 			queue, err = scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
 			return err
 		})
-		if err != nil || len(queue) == 0 {
+		if err != nil {
 			return err
 		}
-		if err := e.deliver(ctx, r, queue[0]); err != nil {
+		if len(queue) == 0 {
+			return refusal
+		}
+		err = e.deliver(ctx, r, queue[0])
+		var failed *failedError
+		switch {
+		case err == nil:
+		case !errors.As(err, &failed):
 			return err
+		case failed.id == wanted:
+			refusal = err
+		default:
+			e.Warn("a message could not be sent, and lies in the outbox: %v", failed.error)
 		}
 	}
 }
@@ -273,7 +268,7 @@ func (e *Engine) deliver(ctx context.Context, r *room, w waiting) error {
 			return err
 		}
 		if err := e.mayAct(r); err != nil {
-			return errors.Join(err, e.drop(ctx, w))
+			return e.setAside(ctx, w, err)
 		}
 		if w.Entry == nil {
 			err := e.seal(ctx, r, &w)
@@ -386,12 +381,12 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	case delivery.CodeNotFound, delivery.CodeRevoked, delivery.CodeRefused, delivery.CodeBadRequest, delivery.CodeTooLarge:
 		if c := e.catchUp(ctx, r); c != nil {
-			return false, errors.Join(c, e.drop(ctx, *w))
+			return false, e.setAside(ctx, *w, errors.Join(err, c))
 		}
 		if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Status != StatusOpen {
 			err = errors.Join(ErrOut, err)
 		}
-		return false, errors.Join(e.fail(ctx, err), e.drop(ctx, *w))
+		return false, e.setAside(ctx, *w, e.fail(ctx, err))
 	default:
 		return false, err
 	}
@@ -415,11 +410,6 @@ func (e *Engine) again(ctx context.Context, r *room, w *waiting) (bool, error) {
 	return err == nil && !gone, err
 }
 
-// drop takes a message that can never be sent out of the outbox.
-func (e *Engine) drop(ctx context.Context, w waiting) error {
-	return e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableOutbox, w.key()) })
-}
-
 // Flush delivers what waits in all rooms. A room that cannot take its messages
 // keeps nobody else's back.
 func (e *Engine) Flush(ctx context.Context) error {
@@ -439,7 +429,7 @@ func (e *Engine) Flush(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = e.flush(ctx, r)
+		err = e.flush(ctx, r, content.MessageID{})
 		done()
 		if errors.Is(err, client.ErrOffline) {
 			return err

@@ -24,6 +24,7 @@ const (
 	TableUsername Table = "username" // username → identity that it was first seen with
 	TableRevoked  Table = "revoked"  // identity / device id → revocation
 	TableSent     Table = "sent"     // room id / salt → message id of what was put into the outbox
+	TableFailed   Table = "failed"   // room id / message id → JSON of what was refused for good
 	TableUpload   Table = "upload"   // key of a file that is being sent → JSON
 )
 

@@ -96,7 +96,7 @@ func (e *Engine) Refresh(ctx context.Context, id delivery.RoomID) error {
 	if r.rec.Status != StatusOpen {
 		return nil
 	}
-	return e.flush(ctx, r)
+	return e.flush(ctx, r, content.MessageID{})
 }
 
 // History gives the conversation of a room as it stands now, oldest first: the

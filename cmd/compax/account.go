@@ -190,6 +190,9 @@ func (a *app) accountShowCommand() *cobra.Command {
 			if self.Waiting > 0 {
 				t.add("outbox", plural(self.Waiting, "message")+" not sent yet")
 			}
+			if self.Failed > 0 {
+				t.add("failed", plural(self.Failed, "message")+" could not be sent: compax outbox")
+			}
 			return t.write(a.out, func(column int, cell string) string {
 				if column == 0 {
 					return a.paint(a.outTTY, dim, cell)

@@ -17,6 +17,7 @@ func (a *app) chatsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer a.tellFailed(ctx, p)
 			return a.showChats(chats)
 		})
 	})

@@ -59,6 +59,9 @@ func explain(err error) *local.Error {
 	if errors.As(err, &h) {
 		e.Hint = h.hint
 	}
+	if errors.Is(err, sdk.ErrFailed) {
+		e.Hint = strings.TrimPrefix(e.Hint+"; the message lies in the outbox (compax outbox): resend it later, or drop it", "; ")
+	}
 	return e
 }
 

@@ -36,6 +36,8 @@ var engineFaults = []struct {
 	{sdk.ErrStuck, "stuck", exitRefused, "the others have to make a change that can be read, or a new room"},
 	{sdk.ErrDirect, "direct", exitRefused, "make a group: compax room new --title TITLE"},
 	{sdk.ErrNoFile, "no_file", exitRefused, ""},
+	{sdk.ErrNotWaiting, "not_waiting", exitUsage, "compax outbox lists them"},
+	{sdk.ErrSending, "sending", exitRefused, "compax outbox resend brings it to its end"},
 	{sdk.ErrText, "text", exitUsage, "a longer text goes as a file: --file"},
 }
 

@@ -36,6 +36,8 @@ func (f *fake) Sync(context.Context, local.None) (local.None, error) {
 	return local.None{}, f.failSync
 }
 
+func (f *fake) Self(context.Context, local.None) (local.Self, error) { return local.Self{}, nil }
+
 func (f *fake) Chats(context.Context, local.None) ([]local.Chat, error) { return f.chats, f.fail }
 
 func (f *fake) Send(_ context.Context, r local.SendRequest, progress func(local.Progress) error) (local.Sent, error) {

@@ -166,6 +166,7 @@ and get take.`
 				return err
 			}
 			v.seen(ctx)
+			a.tellFailed(ctx, p)
 			return nil
 		})
 	}

@@ -48,6 +48,9 @@ var (
 	callRename  = plain("room/rename", Profile.Rename)
 	callMembers = plain("members", Profile.Members)
 	callSend    = streamed("send", Profile.Send)
+	callOutbox  = plain("outbox", Profile.Outbox)
+	callResend  = plain("outbox/resend", Profile.Resend)
+	callDrop    = plain("outbox/drop", Profile.Discard)
 	callEdit    = plain("edit", Profile.Edit)
 	callDelete  = plain("delete", Profile.Delete)
 	callReact   = plain("react", Profile.React)
@@ -151,6 +154,21 @@ func (h *Handle) Members(ctx context.Context, r RoomRequest) ([]Member, error) {
 // Send implements [Profile].
 func (h *Handle) Send(ctx context.Context, r SendRequest, f func(Progress) error) (Sent, error) {
 	return do(ctx, h, callSend, r, f)
+}
+
+// Outbox implements [Profile].
+func (h *Handle) Outbox(ctx context.Context, r None) ([]Unsent, error) {
+	return do(ctx, h, callOutbox, r, nothing)
+}
+
+// Resend implements [Profile].
+func (h *Handle) Resend(ctx context.Context, r UnsentRequest) (Sent, error) {
+	return do(ctx, h, callResend, r, nothing)
+}
+
+// Discard implements [Profile].
+func (h *Handle) Discard(ctx context.Context, r UnsentRequest) (None, error) {
+	return do(ctx, h, callDrop, r, nothing)
 }
 
 // Edit implements [Profile].

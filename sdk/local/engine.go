@@ -27,16 +27,16 @@ func (e engine) Self(ctx context.Context, _ None) (Self, error) {
 	if err != nil {
 		return Self{}, err
 	}
-	waiting := 0
-	err = e.Store.View(ctx, func(tx sdk.Tx) error {
-		return tx.Scan(sdk.TableOutbox, "", "", func(string, []byte) (bool, error) {
-			waiting++
-			return true, nil
-		})
-	})
-	return Self{
-		Profile: e.profile, Identity: e.Identity(), Device: e.Device(), Name: me.Name, Username: me.Username, Server: e.Server(), Waiting: waiting,
-	}, err
+	self := Self{Profile: e.profile, Identity: e.Identity(), Device: e.Device(), Name: me.Name, Username: me.Username, Server: e.Server()}
+	unsent, err := e.Engine.Outbox(ctx)
+	for _, u := range unsent {
+		if u.Failed {
+			self.Failed++
+		} else {
+			self.Waiting++
+		}
+	}
+	return self, err
 }
 
 func (e engine) Sync(ctx context.Context, _ None) (None, error) { return None{}, e.Engine.Sync(ctx) }

@@ -51,6 +51,13 @@ type Profile interface {
 	Edit(context.Context, EditRequest) (Sent, error)
 	Delete(context.Context, DeleteRequest) (Sent, error)
 	React(context.Context, ReactRequest) (Sent, error)
+	// Outbox lists what has no number yet: what waits for the service, and what it
+	// refused for good. It sends nothing.
+	Outbox(context.Context, None) ([]Unsent, error)
+	// Resend tries one of them (again); Discard drops one (sdk.ErrNotWaiting,
+	// sdk.ErrSending).
+	Resend(context.Context, UnsentRequest) (Sent, error)
+	Discard(context.Context, UnsentRequest) (None, error)
 	// Get writes a message's file to a path, and goes on where an interrupted one
 	// stopped.
 	Get(context.Context, GetRequest, func(Progress) error) (File, error)
@@ -102,6 +109,7 @@ type Self struct {
 	Username string             `json:"username,omitempty"`
 	Server   string             `json:"server"`
 	Waiting  int                `json:"waiting,omitempty"` // messages in the outbox
+	Failed   int                `json:"failed,omitempty"`  // messages that were refused for good
 }
 
 // Chat is a room in the list.
@@ -176,6 +184,18 @@ type Sent struct {
 	Epoch uint64          `json:"epoch"`
 	ID    string          `json:"id"`   // message id, hex
 	Kept  bool            `json:"kept"` // it waits in the outbox: never, once it has a seq
+}
+
+// Unsent is a message that has no number yet.
+type Unsent struct {
+	Row
+	Failed bool `json:"failed"` // refused for good, for Cause; else it goes out by itself
+}
+
+// UnsentRequest names a message of the outbox by its id, in hex.
+type UnsentRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	ID   string          `json:"id"`
 }
 
 // Key makes the repetition of a request harmless: random, one for each thing that
