@@ -50,6 +50,8 @@ var (
 	ErrNotWaiting = errors.New("no such message in the outbox")
 	// ErrSending: the message may be on its way already.
 	ErrSending = errors.New("this message may have been sent already: it can only be sent to its end")
+	// ErrNotListed: no public room has this id.
+	ErrNotListed = errors.New("no such room in the public list")
 	// ErrText: an empty message or one over content.MaxText bytes.
 	ErrText = errors.New("a message has 1 to 65536 bytes of text, or a file")
 )

@@ -78,6 +78,9 @@ func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomI
 	if err != nil {
 		return err
 	}
+	if err := e.hearAsks(ctx, l, f); err != nil {
+		return err
+	}
 	for _, rec := range rooms {
 		if l.Room != nil && rec.ID != *l.Room || rec.Kind == delivery.RoomSelf {
 			continue
@@ -170,9 +173,15 @@ func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) e
 // Follow keeps the profile up to date until ctx ends: it reads what is missing,
 // then what a socket rings for, and connects again when the connection breaks.
 func (e *Engine) Follow(ctx context.Context) error {
+	told := false // that the connection broke
 	for try := 0; ; try++ {
 		began := e.Now()
-		err := e.follow(ctx)
+		err := e.follow(ctx, func() {
+			if told {
+				e.Warn("the connection is back")
+			}
+			told = false
+		})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -182,8 +191,9 @@ func (e *Engine) Follow(ctx context.Context) error {
 		if e.Now().Sub(began) > time.Minute {
 			try = 0
 		}
-		if try == 0 && err != nil {
+		if !told && err != nil {
 			e.Warn("the connection broke and is made again: %v", err)
+			told = true
 		}
 		if err := e.pause(ctx, try, err); err != nil {
 			return nil // ctx ended
@@ -191,7 +201,9 @@ func (e *Engine) Follow(ctx context.Context) error {
 	}
 }
 
-func (e *Engine) follow(ctx context.Context) error {
+// follow reads what is missing, then what a socket rings for. connected is called
+// when the socket is open.
+func (e *Engine) follow(ctx context.Context, connected func()) error {
 	if err := e.Sync(ctx); err != nil {
 		return err
 	}
@@ -204,6 +216,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		return e.fail(ctx, err)
 	}
 	defer func() { _ = c.Close() }() // it is of no use any more
+	connected()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	for {

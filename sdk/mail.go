@@ -90,17 +90,6 @@ func (e *Engine) readRemoval(ctx context.Context, id delivery.RoomID) error {
 	return nil
 }
 
-// asked keeps that somebody asks to be added to a listed room.
-func (e *Engine) asked(ctx context.Context, m delivery.MailView) error {
-	var note delivery.AskNote
-	if m.Room == nil || json.Unmarshal(m.Payload, &note) != nil {
-		return nil // nothing that could be shown
-	}
-	return e.Store.Update(ctx, func(tx Tx) error {
-		return put(tx, TableSetting, "ask."+m.Room.String()+"."+note.Identity.String(), note)
-	})
-}
-
 // invited looks at an invitation. The inviter is known from the signature over
 // the room's state; of a stranger's room nothing but its tree is fetched.
 func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished bool, err error) {
@@ -146,7 +135,11 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	if err != nil {
 		return false, err
 	}
-	if friend.Contact || inviter.Identity == e.account.Identity || succeeds {
+	asked, err := e.askedFor(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if friend.Contact || inviter.Identity == e.account.Identity || succeeds || asked {
 		return true, e.join(ctx, id, m.StartSeq, joined, s)
 	}
 	q := Request{
@@ -241,6 +234,9 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 			}
 		}
 		if err := tx.Delete(TableRequest, id.String()); err != nil {
+			return err
+		}
+		if err := tx.Delete(TableSetting, askedPrefix+id.String()); err != nil {
 			return err
 		}
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {

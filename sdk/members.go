@@ -193,6 +193,9 @@ func (e *Engine) Add(ctx context.Context, id delivery.RoomID, who identity.Publi
 	if err := e.befriend(ctx, who); err != nil {
 		return err
 	}
+	if err := e.DeclineAsk(ctx, id, who); err != nil { // it was answered
+		return err
+	}
 	return e.introduce(ctx, r)
 }
 

@@ -99,6 +99,7 @@ const (
 	LineControl  LineKind = "control"  // another message to the program
 	LineJoin     LineKind = "join"     // From came
 	LineLeave    LineKind = "leave"    // From went
+	LineAsk      LineKind = "ask"      // From asks to be added to the room; Text is their note. It has no seq
 	LineGap      LineKind = "gap"      // what is missing here and why: Cause
 	LineUnread   LineKind = "undecryptable"
 )

@@ -109,6 +109,7 @@ func (a *app) showNewAccount(self local.Self, words phrase.Phrase) error {
 	}
 	a.say("Account %s, profile %s, at %s.", a.paint(a.errTTY, bold, line(self.Name)), self.Profile, self.Server)
 	a.say("These 24 words are the account. Write them down now: they are not shown again.\n")
+	defer a.say("\nNext: compax room new --profile %s --direct @name", self.Profile)
 	if !a.outTTY {
 		_, err := fmt.Fprintln(a.out, text)
 		return shown(err)
@@ -125,7 +126,6 @@ func (a *app) showNewAccount(self local.Self, words phrase.Phrase) error {
 		}
 		return a.paint(true, dim, cell)
 	})
-	a.say("\nNext: compax room new --profile %s --direct @somebody", self.Profile)
 	return shown(err)
 }
 
@@ -162,7 +162,7 @@ device of the account; a lost one is ended with compax devices revoke.`
 				return err
 			}
 			if !a.json {
-				a.say("Welcome back, %s. Profile %s is a new device of this account.", line(self.Name), self.Profile)
+				a.say("Welcome back, %s. Profile %s is a new device of this account.\nNext: compax chats --profile %[2]s", line(self.Name), self.Profile)
 				return nil
 			}
 			return a.emit(self)

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -40,10 +42,13 @@ func (a *app) showChats(chats []local.Chat) error {
 		a.say("No chats yet. Make one: compax room new --title TITLE, or --direct @username")
 		return nil
 	}
+	ids := a.chatIDs(chats)
 	var t table
 	for _, c := range chats {
-		t.add(c.Chat.String(), short(line(c.Title), 30), chatNote(c), a.stamp(c.Time), short(line(c.Last), 40))
+		t.add(ids[c.Chat], short(line(c.Title), titleColumns), chatNote(c), a.stamp(c.Time), line(c.Last))
+		t.below(a.chatDetails(c, ids[c.Chat])...)
 	}
+	t.width = a.tableWidth()
 	return t.write(a.out, func(column int, cell string) string {
 		switch column {
 		case 1:
@@ -54,6 +59,68 @@ func (a *app) showChats(chats []local.Chat) error {
 			return a.paint(a.outTTY, dim, cell)
 		}
 	})
+}
+
+const titleColumns = 24
+
+// tableWidth is how wide a table may be: as the terminal, and anything elsewhere.
+func (a *app) tableWidth() int {
+	if a.outTTY {
+		return a.width
+	}
+	return 0
+}
+
+// chatIDs is what names each chat: on a terminal as much of its id as tells it from
+// the others, else all of it.
+func (a *app) chatIDs(chats []local.Chat) map[delivery.RoomID]string {
+	out := map[delivery.RoomID]string{}
+	for _, c := range chats {
+		id := c.Chat.String()
+		n := shortChat
+		for _, other := range chats {
+			for o := other.Chat.String(); o != id && n < len(id) && o[:n] == id[:n]; {
+				n++
+			}
+		}
+		if !a.outTTY {
+			n = len(id)
+		}
+		out[c.Chat] = id[:n]
+	}
+	return out
+}
+
+// shortChat is as much of a chat's id as is shown at least, in characters: the
+// rules' version, the home, and 16 bits of chance.
+const shortChat = 13
+
+// chatDetails is what a person needs to answer: who invites, with the number to
+// compare, and who asks to be added.
+func (a *app) chatDetails(c local.Chat, id string) (out []string) {
+	if c.Request && c.From != nil {
+		who := c.From.String()
+		if c.With != "" {
+			who = "@" + c.With + "  " + who
+		}
+		out = append(out, "from "+who)
+		if c.Safety != "" {
+			out = append(out, c.Safety) // compared by voice, before accepting
+		}
+		out = append(out, "compax room accept "+id+", or decline")
+	}
+	for _, ask := range c.Asks {
+		who := at(ask.Username)
+		if who == "" {
+			who = ask.Identity.String()
+		}
+		text := strings.TrimSpace(short(line(ask.Name), nameColumns) + " asks to be added")
+		if ask.Note != "" {
+			text += ": " + line(ask.Note)
+		}
+		out = append(out, text, "compax room add "+id+" "+who)
+	}
+	return out
 }
 
 func (a *app) stamp(t *time.Time) string {
@@ -73,6 +140,8 @@ func chatNote(c local.Chat) string {
 		return c.Status
 	case c.Unread > 0:
 		return fmt.Sprintf("%d new", c.Unread)
+	case len(c.Asks) > 0:
+		return fmt.Sprintf("%d ask", len(c.Asks))
 	}
 	return ""
 }

@@ -136,8 +136,18 @@ func (a *app) engineConfig(ctx context.Context, dir string, create bool) (sdk.Co
 	}
 	return sdk.Config{
 		Store: store, Transport: native.New(), SealKey: key, Random: rand.Reader, Now: a.now, Host: host(),
-		Warn: func(format string, args ...any) { a.say("compax: %s", clean(fmt.Sprintf(format, args...))) },
+		Warn: a.warn,
 	}, nil
+}
+
+// warn tells of what goes wrong beside what was asked, in a sentence for a person.
+func (a *app) warn(format string, args ...any) {
+	for i, arg := range args {
+		if err, isErr := arg.(error); isErr {
+			args[i] = explain(err).Detail
+		}
+	}
+	a.say("compax: %s", clean(fmt.Sprintf(format, args...)))
 }
 
 // sealKey reads the key that a profile's secrets lie under, and with create makes

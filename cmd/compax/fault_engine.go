@@ -38,6 +38,7 @@ var engineFaults = []struct {
 	{sdk.ErrNoFile, "no_file", exitRefused, ""},
 	{sdk.ErrNotWaiting, "not_waiting", exitUsage, "compax outbox lists them"},
 	{sdk.ErrSending, "sending", exitRefused, "compax outbox resend brings it to its end"},
+	{sdk.ErrNotListed, "not_listed", exitRefused, "compax room find shows what is in the list"},
 	{sdk.ErrText, "text", exitUsage, "a longer text goes as a file: --file"},
 }
 

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk/local"
 )
@@ -122,6 +126,61 @@ func TestProgressOnATerminalOrWhenForced(t *testing.T) {
 		bar.end()
 		if says := strings.Contains(b.String(), "film.bin") && strings.Contains(b.String(), "100%") && strings.Contains(b.String(), "1.0 MiB/s"); says != test.says {
 			t.Errorf("%s: said %q", test.name, b.String())
+		}
+	}
+}
+
+// TestWarningsAreSentences: what goes wrong beside what was asked is told as errors
+// are, not in the words of a library.
+func TestWarningsAreSentences(t *testing.T) {
+	var said bytes.Buffer
+	a := &app{err: &said}
+	a.warn("the connection broke and is made again: %v", fmt.Errorf("%w: %w", client.ErrOffline, syscall.ECONNREFUSED))
+	if want := "compax: the connection broke and is made again: nothing listens at the service's address\n"; said.String() != want {
+		t.Errorf("said %q, want %q", &said, want)
+	}
+}
+
+// TestTablesFitATerminal: on a terminal of 80 columns no row of chats, members or
+// devices is wider, and ids are shortened to what names them; elsewhere and in JSON
+// they are whole.
+func TestTablesFitATerminal(t *testing.T) {
+	w := newWorld(t)
+	other := teaRoom
+	other[4] = 0x11
+	from := someone
+	w.fake.chats = []local.Chat{
+		{Chat: teaRoom, Title: strings.Repeat("a long title ", 9), Status: "open", Time: &fakeNoon, Last: strings.Repeat("and a long text ", 20)},
+		{Chat: other, Title: "Bob", Request: true, Status: "request", From: &from, Safety: strings.TrimSpace(strings.Repeat("12345 ", 12)), Time: &fakeNoon},
+		{Chat: delivery.RoomID{2}, Title: "Asked", Status: "open", Asks: []local.Ask{{Identity: someone, Name: "Carl", Username: "carl", Note: "May I?"}}},
+	}
+	w.fake.members = []local.Member{{Identity: someone, Name: strings.Repeat("Long Name ", 5), Username: strings.Repeat("u", 32), Devices: make([]identity.DeviceID, 2), Verified: true}}
+	w.fake.devices = []local.Device{{Device: identity.DeviceID{1}, This: true, Seen: &fakeNoon}}
+	for _, command := range [][]string{{"chats"}, {"members", teaRoom.String()}, {"devices"}} {
+		w.tty, w.env["NO_COLOR"] = true, "1"
+		w.wants(0, command...)
+		for text := range strings.Lines(w.out.String()) {
+			if n := columns(strings.TrimSuffix(text, "\n")); n > 80 {
+				t.Errorf("%s: %d columns: %q", command[0], n, text)
+			}
+		}
+		if command[0] == "chats" {
+			for _, part := range []string{teaRoom.String()[:shortChat] + "  ", "from " + someone.String(), "12345 12345", "Carl asks to be added: May I?", "@carl"} {
+				if !strings.Contains(w.out.String(), part) {
+					t.Errorf("chats do not say %q:\n%s", part, &w.out)
+				}
+			}
+			if strings.Contains(w.out.String(), teaRoom.String()) {
+				t.Errorf("a whole id:\n%s", &w.out)
+			}
+		}
+		if command[0] == "members" && !strings.Contains(w.out.String(), someone.String()) {
+			t.Errorf("members without identities:\n%s", &w.out)
+		}
+		w.tty = false
+		w.wants(0, command...)
+		if command[0] == "chats" && !strings.Contains(w.out.String(), teaRoom.String()) {
+			t.Errorf("not a whole id:\n%s", &w.out)
 		}
 	}
 }

@@ -25,6 +25,8 @@ type fake struct {
 	asked          []string
 	rows           []local.Row
 	chats          []local.Chat
+	members        []local.Member
+	devices        []local.Device
 	failSync, fail error
 }
 
@@ -39,6 +41,12 @@ func (f *fake) Sync(context.Context, local.None) (local.None, error) {
 func (f *fake) Self(context.Context, local.None) (local.Self, error) { return local.Self{}, nil }
 
 func (f *fake) Chats(context.Context, local.None) ([]local.Chat, error) { return f.chats, f.fail }
+
+func (f *fake) Members(context.Context, local.RoomRequest) ([]local.Member, error) {
+	return f.members, f.fail
+}
+
+func (f *fake) Devices(context.Context, local.None) ([]local.Device, error) { return f.devices, f.fail }
 
 func (f *fake) Send(_ context.Context, r local.SendRequest, progress func(local.Progress) error) (local.Sent, error) {
 	f.note("send %q file %q reply %d", r.Text, filepath.Base(r.File), r.Reply)

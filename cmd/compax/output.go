@@ -67,13 +67,24 @@ func (a *app) fail(err error) int {
 // table aligns columns: cells are printed with two spaces between, the last one
 // as it is.
 type table struct {
-	rows [][]string
+	rows  [][]string
+	under map[int][]string // lines below a row, by the row's number
+	width int              // columns there are: what is longer is cut; 0 = any
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the rows. Columns at which no row has anything are left out.
-// style paints a cell; it is called with its column.
+// below adds lines under the last row. They are not cut: an id is of use whole.
+func (t *table) below(lines ...string) {
+	if t.under == nil {
+		t.under = map[int][]string{}
+	}
+	t.under[len(t.rows)-1] = append(t.under[len(t.rows)-1], lines...)
+}
+
+// write prints the rows. Columns at which no row has anything are left out, and
+// what goes beyond the width is cut in the last one. style paints a cell; it is
+// called with its column, the lines below a row with -1.
 func (t *table) write(w io.Writer, style func(column int, cell string) string) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -85,17 +96,24 @@ func (t *table) write(w io.Writer, style func(column int, cell string) string) e
 		}
 	}
 	var b strings.Builder
-	for _, row := range t.rows {
-		line := ""
+	for n, row := range t.rows {
+		line, used := "", 0
 		for i, cell := range row {
 			if widths[i] == 0 {
 				continue
 			}
-			pad := widths[i] - columns(cell)
+			if left := t.width - used; t.width > 0 && i == len(row)-1 {
+				cell = short(cell, max(left, 1))
+			}
+			used += widths[i] + 2
+			pad := max(0, widths[i]-columns(cell))
 			line += style(i, cell) + strings.Repeat(" ", pad+2)
 		}
 		b.WriteString(strings.TrimRight(line, " "))
 		b.WriteByte('\n')
+		for _, line := range t.under[n] {
+			b.WriteString("    " + style(-1, line) + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -19,8 +19,9 @@ func (a *app) roomCommand() *cobra.Command {
 		a.roomMember("add CHAT WHO…", "Add people, by @username or identity", local.Profile.Add),
 		a.roomMember("remove CHAT WHO…", "Take people out, with all their devices", local.Profile.Remove),
 		a.roomChange("accept CHAT", "Join a room that a stranger invites to", local.Profile.Accept),
-		a.roomChange("decline CHAT", "Forget a stranger's invitation", local.Profile.Decline),
-		a.roomChange("leave CHAT", "Leave a room", local.Profile.Leave))
+		a.roomDeclineCommand(),
+		a.roomChange("leave CHAT", "Leave a room", local.Profile.Leave),
+		a.roomPublishCommand(), a.roomUnpublishCommand(), a.roomFindCommand(), a.roomAskCommand())
 	return cmd
 }
 
@@ -181,8 +182,14 @@ func (a *app) showMembers(members []local.Member) error {
 		if m.Self {
 			notes += ", you"
 		}
-		t.add(short(line(m.Name), 30), at(m.Username), notes, m.Identity.String())
+		if !a.outTTY {
+			t.add(short(line(m.Name), titleColumns), at(m.Username), notes, m.Identity.String())
+			continue
+		}
+		t.add(short(line(m.Name), titleColumns), at(m.Username), notes)
+		t.below(m.Identity.String())
 	}
+	t.width = a.tableWidth()
 	return t.write(a.out, func(column int, cell string) string {
 		if column == 0 {
 			return a.paint(a.outTTY, bold, cell)

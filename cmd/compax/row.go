@@ -86,6 +86,8 @@ func (a *app) body(r local.Row) string {
 		return soft("changed the picture")
 	case sdk.LineProfile:
 		return soft("is called %q", line(r.Text))
+	case sdk.LineAsk:
+		return strings.TrimSuffix(soft("asks to be added: ")+line(r.Text), " ")
 	case sdk.LineJoin:
 		return soft("came in")
 	case sdk.LineLeave:

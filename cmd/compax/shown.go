@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -31,7 +31,7 @@ type notebook struct {
 	dir    string
 	out    *os.File // the output when it may be a file, nil when it is none
 	open   func(path string) (slot, error)
-	chats  map[delivery.RoomID]*page
+	pages  map[string]*page
 	folder bool // it is there
 }
 
@@ -122,14 +122,19 @@ func (a *app) notebook(req local.ListenRequest) (*notebook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &notebook{dir: filepath.Join(dir, shownFolder), out: a.outFile, open: a.slot, chats: map[delivery.RoomID]*page{}}, nil
+	return &notebook{dir: filepath.Join(dir, shownFolder), out: a.outFile, open: a.slot, pages: map[string]*page{}}, nil
 }
 
 func openSlot(path string) (slot, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) }
 
-// pageOf opens the page of a chat, which a listener does once.
-func (n *notebook) pageOf(chat delivery.RoomID) (*page, error) {
-	if p := n.chats[chat]; p != nil {
+// pageOf opens the page of a row's chat, which a listener does once. A row that has
+// no place in its chat, because it is no entry of the log, has a page of its own.
+func (n *notebook) pageOf(r local.Row) (*page, error) {
+	name := r.Chat.String()
+	if r.Seq == 0 {
+		name = fmt.Sprintf("%x", rowName(r))
+	}
+	if p := n.pages[name]; p != nil {
 		return p, nil
 	}
 	if !n.folder {
@@ -138,7 +143,7 @@ func (n *notebook) pageOf(chat delivery.RoomID) (*page, error) {
 		}
 		n.folder = true
 	}
-	s, err := n.open(filepath.Join(n.dir, chat.String()))
+	s, err := n.open(filepath.Join(n.dir, name))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +153,7 @@ func (n *notebook) pageOf(chat delivery.RoomID) (*page, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	p := &page{slot: s, last: parseNote(b[:size])}
-	n.chats[chat] = p
+	n.pages[name] = p
 	return p, nil
 }
 
@@ -164,11 +169,11 @@ const (
 
 // judge says what to do with a row, in the order in which rows come.
 func (n *notebook) judge(r local.Row) (verdict, error) {
-	p, err := n.pageOf(r.Chat)
+	p, err := n.pageOf(r)
 	switch {
 	case err != nil:
 		return rowFresh, err
-	case p.passed || r.Seq > p.last.seq:
+	case p.passed || r.Seq > p.last.seq || p.last.row == [16]byte{}:
 		p.passed = true
 		return rowFresh, nil
 	case r.Seq < p.last.seq || rowName(r) != p.last.row:
@@ -223,7 +228,7 @@ func (n *notebook) lookUp(last note) verdict {
 
 // print prints the line of a row between two notes about it.
 func (n *notebook) print(r local.Row, line []byte, write func([]byte) error) error {
-	p, err := n.pageOf(r.Chat)
+	p, err := n.pageOf(r)
 	if err != nil {
 		return err
 	}
@@ -244,7 +249,7 @@ func (n *notebook) close() (err error) {
 	if n == nil {
 		return nil
 	}
-	for _, p := range n.chats {
+	for _, p := range n.pages {
 		err = errors.Join(err, p.slot.Close())
 	}
 	return err

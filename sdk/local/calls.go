@@ -36,34 +36,39 @@ func streamed[Req, Resp, Event any](name string, run func(Profile, context.Conte
 }
 
 var (
-	callSelf    = plain("self", Profile.Self)
-	callSync    = plain("sync", Profile.Sync)
-	callChats   = plain("chats", Profile.Chats)
-	callNewRoom = plain("room/new", Profile.NewRoom)
-	callAdd     = plain("room/add", Profile.Add)
-	callRemove  = plain("room/remove", Profile.Remove)
-	callAccept  = plain("room/accept", Profile.Accept)
-	callDecline = plain("room/decline", Profile.Decline)
-	callLeave   = plain("room/leave", Profile.Leave)
-	callRename  = plain("room/rename", Profile.Rename)
-	callMembers = plain("members", Profile.Members)
-	callSend    = streamed("send", Profile.Send)
-	callOutbox  = plain("outbox", Profile.Outbox)
-	callResend  = plain("outbox/resend", Profile.Resend)
-	callDrop    = plain("outbox/drop", Profile.Discard)
-	callEdit    = plain("edit", Profile.Edit)
-	callDelete  = plain("delete", Profile.Delete)
-	callReact   = plain("react", Profile.React)
-	callGet     = streamed("get", Profile.Get)
-	callListen  = streamed("listen", Profile.Listen)
-	callHistory = streamed("history", Profile.History)
-	callSearch  = streamed("search", Profile.Search)
-	callSeen    = plain("seen", Profile.Seen)
-	callDevices = plain("devices", Profile.Devices)
-	callRevoke  = plain("devices/revoke", Profile.Revoke)
-	callTicket  = plain("devices/ticket", Profile.Ticket)
-	callApprove = plain("devices/approve", Profile.Approve)
-	callSafety  = plain("safety", Profile.Safety)
+	callSelf       = plain("self", Profile.Self)
+	callSync       = plain("sync", Profile.Sync)
+	callChats      = plain("chats", Profile.Chats)
+	callNewRoom    = plain("room/new", Profile.NewRoom)
+	callAdd        = plain("room/add", Profile.Add)
+	callRemove     = plain("room/remove", Profile.Remove)
+	callAccept     = plain("room/accept", Profile.Accept)
+	callDecline    = plain("room/decline", Profile.Decline)
+	callLeave      = plain("room/leave", Profile.Leave)
+	callRename     = plain("room/rename", Profile.Rename)
+	callPublish    = plain("room/publish", Profile.Publish)
+	callUnpublish  = plain("room/unpublish", Profile.Unpublish)
+	callFindRooms  = plain("room/find", Profile.FindRooms)
+	callAsk        = plain("room/ask", Profile.Ask)
+	callDeclineAsk = plain("room/decline-ask", Profile.DeclineAsk)
+	callMembers    = plain("members", Profile.Members)
+	callSend       = streamed("send", Profile.Send)
+	callOutbox     = plain("outbox", Profile.Outbox)
+	callResend     = plain("outbox/resend", Profile.Resend)
+	callDrop       = plain("outbox/drop", Profile.Discard)
+	callEdit       = plain("edit", Profile.Edit)
+	callDelete     = plain("delete", Profile.Delete)
+	callReact      = plain("react", Profile.React)
+	callGet        = streamed("get", Profile.Get)
+	callListen     = streamed("listen", Profile.Listen)
+	callHistory    = streamed("history", Profile.History)
+	callSearch     = streamed("search", Profile.Search)
+	callSeen       = plain("seen", Profile.Seen)
+	callDevices    = plain("devices", Profile.Devices)
+	callRevoke     = plain("devices/revoke", Profile.Revoke)
+	callTicket     = plain("devices/ticket", Profile.Ticket)
+	callApprove    = plain("devices/approve", Profile.Approve)
+	callSafety     = plain("safety", Profile.Safety)
 )
 
 // Handle is an open profile: this process's own while it owns the store, else
@@ -146,6 +151,31 @@ func (h *Handle) Rename(ctx context.Context, r RenameRequest) (None, error) {
 	return do(ctx, h, callRename, r, nothing)
 }
 
+// Publish implements [Profile].
+func (h *Handle) Publish(ctx context.Context, r PublishRequest) (None, error) {
+	return do(ctx, h, callPublish, r, nothing)
+}
+
+// Unpublish implements [Profile].
+func (h *Handle) Unpublish(ctx context.Context, r RoomRequest) (None, error) {
+	return do(ctx, h, callUnpublish, r, nothing)
+}
+
+// FindRooms implements [Profile].
+func (h *Handle) FindRooms(ctx context.Context, r FindRequest) ([]Listing, error) {
+	return do(ctx, h, callFindRooms, r, nothing)
+}
+
+// Ask implements [Profile].
+func (h *Handle) Ask(ctx context.Context, r AskRequest) (None, error) {
+	return do(ctx, h, callAsk, r, nothing)
+}
+
+// DeclineAsk implements [Profile].
+func (h *Handle) DeclineAsk(ctx context.Context, r MemberRequest) (None, error) {
+	return do(ctx, h, callDeclineAsk, r, nothing)
+}
+
 // Members implements [Profile].
 func (h *Handle) Members(ctx context.Context, r RoomRequest) ([]Member, error) {
 	return do(ctx, h, callMembers, r, nothing)
@@ -216,13 +246,22 @@ func notTwice(f func(Row) error) func(Row) error {
 		rows map[string]bool // given of seq
 	}
 	given := map[delivery.RoomID]*place{}
+	beside := map[string]bool{} // rows that are no entry of a log: they have no seq
 	return func(row Row) error {
+		name := row.Kind + " " + row.ID + " " + row.From.String()
+		if row.Seq == 0 {
+			if beside[name] {
+				return nil
+			}
+			err := f(row)
+			beside[name] = err == nil
+			return err
+		}
 		p := given[row.Chat]
 		if p == nil {
 			p = &place{}
 			given[row.Chat] = p
 		}
-		name := row.Kind + " " + row.ID + " " + row.From.String()
 		if row.Seq < p.seq || row.Seq == p.seq && p.rows[name] {
 			return nil
 		}

@@ -46,11 +46,18 @@ func (e engine) Chats(ctx context.Context, _ None) ([]Chat, error) {
 	if err != nil {
 		return nil, err
 	}
+	asks, err := e.asksByRoom(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Chat, 0, len(all))
 	for _, c := range all {
 		one, err := e.chat(ctx, c)
 		if err != nil {
 			return nil, err
+		}
+		if one.Status == string(sdk.StatusOpen) {
+			one.Asks = asks[one.Chat]
 		}
 		out = append(out, one)
 	}
@@ -89,6 +96,7 @@ func (e engine) chat(ctx context.Context, c sdk.Chat) (Chat, error) {
 			return out, err
 		}
 		out.Request, out.Status, out.From, out.Members, out.Time = true, "request", &q.From, len(q.People), moment(q.TimeMS)
+		out.Safety = e.SafetyNumber(q.From).String()
 		out.Title, out.With = cmp.Or(from.Name, from.Username, q.From.String()[:12]), from.Username
 		return out, nil
 	}

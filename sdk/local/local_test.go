@@ -460,3 +460,19 @@ func FuzzReadFrame(f *testing.F) {
 		}
 	})
 }
+
+// TestRowsAreGivenOnce: an owner that is asked again gives rows again, with a place
+// in their chat or without one.
+func TestRowsAreGivenOnce(t *testing.T) {
+	var got []string
+	f := notTwice(func(r Row) error { got = append(got, r.ID); return nil })
+	list := []Row{{Seq: 1, ID: "a"}, {ID: "ask"}, {Seq: 2, ID: "b"}, {Seq: 2, ID: "c"}}
+	for _, r := range append(list, list...) {
+		if err := f(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "a ask b c"; strings.Join(got, " ") != want {
+		t.Fatalf("given %q, want %q", got, want)
+	}
+}

@@ -38,6 +38,14 @@ type Profile interface {
 	Leave(context.Context, RoomRequest) (None, error)
 	// Rename gives a room another title.
 	Rename(context.Context, RenameRequest) (None, error)
+	// Publish puts a group into its home's public list, Unpublish takes it out;
+	// FindRooms searches that list, Ask asks to be added to a room of it, and
+	// DeclineAsk forgets that somebody asks. Who asks stands in Chats.
+	Publish(context.Context, PublishRequest) (None, error)
+	Unpublish(context.Context, RoomRequest) (None, error)
+	FindRooms(context.Context, FindRequest) ([]Listing, error)
+	Ask(context.Context, AskRequest) (None, error)
+	DeclineAsk(context.Context, MemberRequest) (None, error)
 	// Members lists who is in a room, as its ratchet tree says.
 	Members(context.Context, RoomRequest) ([]Member, error)
 
@@ -126,6 +134,45 @@ type Chat struct {
 	Time    *time.Time          `json:"time,omitempty"`    // of the last message
 	Last    string              `json:"last,omitempty"`    // its text, or what it is
 	With    string              `json:"with,omitempty"`    // username of the other one in a direct room
+	Safety  string              `json:"safety,omitempty"`  // of a request: the safety number with From, to compare before accepting
+	Asks    []Ask               `json:"asks,omitempty"`    // who asks to be added
+}
+
+// Ask is somebody who asks to be added to a listed room.
+type Ask struct {
+	Identity identity.PublicKey `json:"identity"`
+	Name     string             `json:"name,omitempty"`
+	Username string             `json:"username,omitempty"`
+	Note     string             `json:"note,omitempty"`
+	Time     *time.Time         `json:"time,omitempty"`
+}
+
+// PublishRequest says what the public list says of a room: a title of at most
+// sdk.MaxListingTitle bytes (empty: the room's own) and a description of at most
+// sdk.MaxListingAbout.
+type PublishRequest struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Title string          `json:"title,omitempty"`
+	About string          `json:"about,omitempty"`
+}
+
+// FindRequest searches the public list; an empty Text finds all.
+type FindRequest struct {
+	Text string `json:"text,omitempty"`
+}
+
+// Listing is a room of the public list.
+type Listing struct {
+	Chat    delivery.RoomID `json:"chat"`
+	Title   string          `json:"title"`
+	About   string          `json:"about,omitempty"`
+	Members int             `json:"members"` // people, when it was published
+}
+
+// AskRequest asks to be added, with a note of at most sdk.MaxAskNote bytes.
+type AskRequest struct {
+	Chat delivery.RoomID `json:"chat"`
+	Note string          `json:"note,omitempty"`
 }
 
 // NewRoomRequest makes a room: Title for a group, or Direct.
