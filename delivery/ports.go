@@ -291,9 +291,11 @@ type Accounts interface {
 	// keeps and finds it by both, because anybody can sign a revocation that
 	// names somebody else's device id.
 	Revoked(ctx context.Context, id identity.PublicKey, device identity.DeviceID) (StoredRevocation, error)
-	// RevokedMembers are current memberships of revoked devices, in any order:
-	// removals that the rooms still owe.
-	RevokedMembers(ctx context.Context, limit int) ([]Membership, error)
+	// RevokedMembers are current memberships of revoked devices: removals that the
+	// rooms still owe, by device and then by room in an order of the store's. It
+	// gives those behind after, whose Device and Room alone count; the zero
+	// Membership stands before all.
+	RevokedMembers(ctx context.Context, after Membership, limit int) ([]Membership, error)
 
 	// UseNonce spends a nonce of a device key until expiresMS. fresh is false for
 	// a replay.

@@ -238,13 +238,9 @@ func checkHomeRemoval(roster *Roster, p Proposal) error {
 }
 
 func homeRevocation(p Proposal) (identity.Revocation, error) {
-	u, err := identity.ParseRevocation(p.AuthenticatedData)
+	r, err := verified.verify(p.AuthenticatedData)
 	if err != nil {
 		return identity.Revocation{}, fmt.Errorf("%w: no revocation in authenticated_data: %w", ErrProposal, err)
-	}
-	r, err := u.Verify()
-	if err != nil {
-		return identity.Revocation{}, fmt.Errorf("%w: %w", ErrProposal, err)
 	}
 	return r, nil
 }

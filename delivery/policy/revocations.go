@@ -33,11 +33,8 @@ func ParseRevocations(data []byte) (Revocations, error) {
 	}
 	list := make(Revocations, len(raw)/size)
 	for i := range list {
-		u, err := identity.ParseRevocation(raw[i*size : (i+1)*size])
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrComponent, err)
-		}
-		if list[i], err = u.Verify(); err != nil {
+		var err error
+		if list[i], err = verified.verify(raw[i*size : (i+1)*size]); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrComponent, err)
 		}
 		if i > 0 && compareRevocations(list[i-1], list[i]) >= 0 {

@@ -17,11 +17,8 @@ import (
 // store (a current membership of a revoked device), so no crash forgets it; an
 // external commit drops held Removes, and the next round proposes them again.
 
-// removalBatch is how many owed removals are read at first; fewer in tests.
+// removalBatch is how many owed removals are read at once; fewer in tests.
 var removalBatch = 256
-
-// maxRemovals bounds how many are looked at in one round.
-const maxRemovals = 1 << 16
 
 func (s *Server) removalLoop(ctx context.Context) {
 	s.kicks.removals.every(ctx, time.Minute, func(ctx context.Context) {
@@ -29,23 +26,23 @@ func (s *Server) removalLoop(ctx context.Context) {
 	})
 }
 
-// ProposeRemovals proposes every removal that a room owes and does not hold. What
-// waits for members to commit it stays owed, so a batch that was full is followed
-// by a larger one: rooms where nobody is awake hide no other.
+// ProposeRemovals proposes every removal that a room owes and does not hold, batch
+// by batch. What waits for members to commit it stays owed and is passed over, so
+// rooms where nobody is awake hide no other.
 func (s *Server) ProposeRemovals(ctx context.Context) error {
-	done := map[delivery.Membership]bool{}
-	for limit := removalBatch; ; limit *= 4 {
-		owed, err := s.store.RevokedMembers(ctx, limit)
+	var last delivery.Membership
+	for {
+		owed, err := s.store.RevokedMembers(ctx, last, removalBatch)
 		if err != nil {
 			return err
 		}
 		for _, m := range owed {
-			if !done[m] && m.Room.Home() == s.Home {
+			if m.Room.Home() == s.Home {
 				s.countRemoval(s.proposeRemoval(ctx, m))
 			}
-			done[m] = true
+			last = m
 		}
-		if len(owed) < limit || limit >= maxRemovals {
+		if len(owed) < removalBatch {
 			return nil
 		}
 	}

@@ -252,7 +252,7 @@ func TestRevokedDeviceIsRemovedFromRooms(t *testing.T) {
 	if !room.Revocations.Covers(p[1].owner.id, laptop.id()) {
 		t.Error("the revocation is not in the room")
 	}
-	owed, err := w.store.RevokedMembers(t.Context(), 10)
+	owed, err := w.store.RevokedMembers(t.Context(), delivery.Membership{}, 10)
 	check(t, err)
 	if len(owed) != 0 {
 		t.Errorf("still owed: %+v", owed)

@@ -163,11 +163,13 @@ func (s *Store) Revoked(ctx context.Context, id identity.PublicKey, device ident
 	return v, translate(err)
 }
 
-// RevokedMembers reads current memberships of revoked devices.
-func (s *Store) RevokedMembers(ctx context.Context, limit int) (list []delivery.Membership, err error) {
+// RevokedMembers reads current memberships of revoked devices, behind one.
+func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.Membership, err error) {
 	err = s.list(ctx, "SELECT "+memberColumns+` FROM revocations v
-		JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0 JOIN rooms r ON r.n = m.room LIMIT $1`,
-		[]any{int64(limit)}, memberships(&list))
+		JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0 JOIN rooms r ON r.n = m.room
+		WHERE v.device >= $1 AND (v.device > $1 OR m.room > coalesce((SELECT n FROM rooms WHERE id = $2), 0))
+		ORDER BY v.device, m.room LIMIT $3`,
+		[]any{after.Device[:], after.Room[:], int64(limit)}, memberships(&list))
 	return list, err
 }
 

@@ -149,15 +149,17 @@ func (s *Store) Revoked(ctx context.Context, id identity.PublicKey, device ident
 	return v, err
 }
 
-// RevokedMembers reads current memberships of revoked devices.
-func (s *Store) RevokedMembers(ctx context.Context, limit int) (list []delivery.Membership, err error) {
+// RevokedMembers reads current memberships of revoked devices, behind one.
+func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.Membership, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.query(`SELECT m.device, m.identity, m.leaf, m.from_seq, m.until_seq, r.id
 			FROM revocations v JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0
-			JOIN rooms r ON r.n = m.room LIMIT ?`, func(r row) error {
+			JOIN rooms r ON r.n = m.room
+			WHERE v.device >= ?1 AND (v.device > ?1 OR m.room > coalesce((SELECT n FROM rooms WHERE id = ?2), 0))
+			ORDER BY v.device, m.room LIMIT ?3`, func(r row) error {
 			list = append(list, membershipIn(r))
 			return nil
-		}, limit)
+		}, after.Device[:], after.Room[:], limit)
 	})
 	return list, err
 }

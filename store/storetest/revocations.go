@@ -62,7 +62,7 @@ var revocations = []contract{
 		_, err := k.store.Revoked(k.ctx, person(1), deviceID(10))
 		k.is(err, delivery.ErrNotFound)
 		must(k.store.Revoked(k.ctx, person(6), deviceID(10)))(k)
-		equal(k, "removals owed", len(must(k.store.RevokedMembers(k.ctx, 10))(k)), 0)
+		equal(k, "removals owed", len(must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)), 0)
 		equal(k, "the owner's own is fresh", must(k.store.Revoke(k.ctx, revocation(10)))(k), true)
 		_, err = k.store.Device(k.ctx, deviceID(10))
 		k.is(err, delivery.ErrNotFound)
@@ -71,16 +71,31 @@ var revocations = []contract{
 	{"removals that rooms owe", func(k *kit) {
 		a, b := k.room(1, 10, 11), k.room(2, 11, 20)
 		must(k.store.Revoke(k.ctx, revocation(11)))(k)
-		got := must(k.store.RevokedMembers(k.ctx, 10))(k)
+		got := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)
 		slices.SortFunc(got, func(x, y delivery.Membership) int { return int(x.Leaf) - int(y.Leaf) })
 		if want := []delivery.Membership{at(b, 11, 0, 0, 0), at(a, 11, 1, 0, 0)}; !reflect.DeepEqual(got, want) {
 			k.Fatalf("owed %+v, want %+v", got, want)
 		}
-		equal(k, "with a limit", len(must(k.store.RevokedMembers(k.ctx, 1))(k)), 1)
+		must(k.store.Revoke(k.ctx, revocation(10)))(k)
+		must(k.store.Revoke(k.ctx, revocation(20)))(k)
+		var page []delivery.Membership
+		var after delivery.Membership
+		for range 4 {
+			next := must(k.store.RevokedMembers(k.ctx, after, 1))(k)
+			equal(k, "in a page of one", len(next), 1)
+			after = next[0]
+			page = append(page, after)
+		}
+		equal(k, "behind the last", len(must(k.store.RevokedMembers(k.ctx, after, 10))(k)), 0)
+		if all := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k); !reflect.DeepEqual(page, all) {
+			k.Fatalf("page by page %+v, at once %+v", page, all)
+		}
+		k.commit(a, 10, func(a *delivery.Advance) { a.Removed = []identity.DeviceID{deviceID(10)} })
+		k.commit(b, 20, func(a *delivery.Advance) { a.Removed = []identity.DeviceID{deviceID(20)} })
 		for _, id := range []delivery.RoomID{a, b} {
 			k.commit(id, 10, func(a *delivery.Advance) { a.Removed = []identity.DeviceID{deviceID(11)} })
 		}
-		equal(k, "owed after the removal", len(must(k.store.RevokedMembers(k.ctx, 10))(k)), 0)
+		equal(k, "owed after the removal", len(must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)), 0)
 	}},
 	{"what the device had goes, what others have stays", func(k *kit) {
 		k.enrol(10, 11)
