@@ -105,6 +105,10 @@ func (g *Group) ExportSafe(component wire.ComponentID) (*Exported, error) {
 	return out, nil
 }
 
+// Kept is how many commits of this client's own are kept (see [Commit.Keep]): made in
+// this epoch, perhaps sent, and neither processed nor discarded.
+func (g *Group) Kept() int { return len(g.own) }
+
 // Discard forgets the kept commits of our own, for when another one won.
 func (g *Group) Discard() *Step {
 	next := *g

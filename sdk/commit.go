@@ -63,21 +63,22 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 	if err != nil {
 		return false, fmt.Errorf("sdk: make a change of the chat: %w", err)
 	}
-	if err := e.advance(ctx, r, *c.Keep(), nil); err != nil {
+	request := delivery.AppendRequest{Entry: c.Message, Welcome: c.Welcome, GroupInfo: c.GroupInfo}
+	if err := e.advance(ctx, r, *c.Keep(), func(tx Tx) error { return keepFlying(tx, r.rec.ID, request) }); err != nil {
 		return false, err
 	}
 	epoch := g.Epoch()
-	got, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: c.Message, Welcome: c.Welcome, GroupInfo: c.GroupInfo})
+	got, err := e.append(ctx, r.rec.ID, request)
 	switch delivery.CodeOf(err) {
 	case "":
 		if errors.Is(err, errCopied) {
-			return true, errors.Join(err, e.advance(ctx, r, *r.state.group.Discard(), nil))
+			return true, errors.Join(err, e.discard(ctx, r))
 		}
 		if err != nil {
 			return false, err // no answer: it may come back in the log, and is kept for that
 		}
 	case delivery.CodeStaleEpoch, delivery.CodeCommitFirst, delivery.CodeConflict:
-		if err := e.advance(ctx, r, *r.state.group.Discard(), nil); err != nil {
+		if err := e.discard(ctx, r); err != nil {
 			return false, err
 		}
 		if c := e.catchUp(ctx, r); c != nil {
@@ -90,11 +91,11 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 		}
 		return true, err
 	case delivery.CodeHealing:
-		return true, errors.Join(e.advance(ctx, r, *r.state.group.Discard(), nil), e.heal(ctx, r, err))
+		return true, errors.Join(e.discard(ctx, r), e.heal(ctx, r, err))
 	case delivery.CodeSucceeded:
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	default:
-		return false, errors.Join(e.fail(ctx, err), e.advance(ctx, r, *r.state.group.Discard(), nil))
+		return false, errors.Join(e.fail(ctx, err), e.discard(ctx, r))
 	}
 	if got.Seq != r.rec.Cursor+1 {
 		return false, e.catchUp(ctx, r)

@@ -20,8 +20,9 @@ import (
 type between struct {
 	client.Transport
 	answer  func(method, path string, query url.Values) (status int, media string, body []byte)
-	commits atomic.Int32 // appends with a GroupInfo that went through
-	header  atomic.Value // the last Authorization
+	lose    func(path string) bool // the service gets the request and its answer is lost
+	commits atomic.Int32           // appends with a GroupInfo that went through
+	header  atomic.Value           // the last Authorization
 }
 
 func (b *between) Do(ctx context.Context, r client.Request) (client.Response, error) {
@@ -51,6 +52,13 @@ func (b *between) Do(ctx context.Context, r client.Request) (client.Response, er
 			b.commits.Add(1)
 		}
 		r.Body = bytes.NewReader(raw)
+	}
+	if b.lose != nil && b.lose(u.Path) {
+		got, err := b.Transport.Do(ctx, r)
+		if err == nil {
+			err = errors.Join(got.Body.Close(), errors.New("the answer was lost"))
+		}
+		return client.Response{}, err
 	}
 	return b.Transport.Do(ctx, r)
 }

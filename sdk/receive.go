@@ -22,7 +22,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
 		switch {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
-			return e.rejoin(ctx, r, "this device was away for longer than messages are kept")
+			return e.comeIn(ctx, r, r.rec.ID, "this device was away for longer than messages are kept", groundTrimmed)
 		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
 			// Who was removed reads in the log that it was. So the service has lost this
 			// device's entry: it comes back when somebody heals the room.
@@ -31,7 +31,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return e.fail(ctx, err)
 		}
 		if len(page.Entries) == 0 {
-			return nil
+			return e.caughtUp(ctx, r)
 		}
 		restored := page.Entries[0].Seq > r.rec.Cursor+delivery.IncarnationJump/2 ||
 			slices.ContainsFunc(page.Entries, func(x delivery.Entry) bool { return x.Kind == delivery.KindIncarnation })
@@ -48,10 +48,19 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			continue
 		}
 		if r.rec.Cursor >= page.Head {
-			return nil
+			return e.caughtUp(ctx, r)
 		}
 	}
 	return nil
+}
+
+// caughtUp notes, once an hour at most, that the log was read to its end.
+func (e *Engine) caughtUp(ctx context.Context, r *room) error {
+	if e.nowMS()-r.rec.Caught < time.Hour.Milliseconds() {
+		return nil
+	}
+	r.rec.Caught = e.nowMS()
+	return e.Store.Update(ctx, r.save)
 }
 
 // opened is an entry with what MLS makes of it.
@@ -146,6 +155,11 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 				return err
 			}
 			r.rec.Cursor = o.entry.Seq
+			if o.commit != nil { // whatever was in flight is settled by it
+				if err := forgetFlying(tx, r.rec.ID); err != nil {
+					return err
+				}
+			}
 		}
 		return r.save(tx)
 	})
@@ -265,7 +279,7 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 	if b.reason == "policy" {
 		return fmt.Errorf("%w: %w", ErrStuck, b)
 	}
-	return e.comeIn(ctx, r, r.rec.ID, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch), true)
+	return e.comeIn(ctx, r, r.rec.ID, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch), groundBroken)
 }
 
 // remember reads the hashes of what was read before, once the service has been

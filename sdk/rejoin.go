@@ -114,55 +114,24 @@ func (e *Engine) readRemovals(ctx context.Context, id delivery.RoomID, o *outsid
 	return nil
 }
 
-// proven checks that a room went on without this device before its leaf is
-// replaced, so that nobody drives it out of an epoch into a state of their choice:
-// the present state is vouched for by somebody whom this device knew there, and is
-// of a later epoch than its own. Of an epoch that is not later, which a service
-// that was restored may show, it must hold nobody whom this device does not have
-// in the room now: who was removed since does not come back by it. beyond refuses
-// that too.
-func (e *Engine) proven(ctx context.Context, r *room, o *outside, beyond bool) error {
-	if r.state.roster == nil || r.state.group == nil {
-		return nil
-	}
-	refused := func(why string) error { return fmt.Errorf("%w: %s", ErrStuck, why) }
-	revoked, err := e.revoked(ctx, o.signer.Identity, o.signer.Device)
-	if err != nil {
-		return err
-	}
-	if revoked || r.state.roster.Has(o.signer.Identity) == 0 {
-		return refused("nobody whom this device knew there vouches for its present state")
-	}
-	own, now := r.state.group.Epoch(), o.public.Epoch()
-	switch {
-	case now > own:
-		return nil
-	case beyond:
-		return refused(fmt.Sprintf("the service shows no state after epoch %d, so there is nothing to go on to", own))
-	}
-	for _, m := range o.state.roster.Members() {
-		if known, in := r.state.roster.Device(m.Device); !in || known.Key != m.Key {
-			return refused(fmt.Sprintf("the service shows the state of epoch %d, in which devices are that this one no longer has in the chat at epoch %d", now, own))
-		}
-	}
-	return nil
-}
-
-// rejoin replaces this device's leaf by an external commit, and leaves one line
-// that says which messages are missing and why.
+// rejoin replaces this device's leaf, whose keys another copy of the profile may
+// have used or whose state the service no longer has.
 func (e *Engine) rejoin(ctx context.Context, r *room, why string) error {
-	return e.comeIn(ctx, r, r.rec.ID, why, false)
+	return e.comeIn(ctx, r, r.rec.ID, why, groundRenewed)
 }
 
-// comeIn enters a room by external commit; r may be empty. beyond demands that the
-// room is in a later epoch than r.
-func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why string, beyond bool) error {
+// comeIn enters a room by external commit, and leaves one line that says which
+// messages are missing and why; r may be empty.
+func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why string, g ground) error {
 	for try := range maxTries {
+		if err := e.settleFlight(ctx, r); err != nil {
+			return err
+		}
 		o, err := e.look(ctx, id)
 		if err != nil {
 			return err
 		}
-		if err := e.proven(ctx, r, o, beyond); err != nil {
+		if err := e.proven(ctx, r, o, g); err != nil {
 			return err
 		}
 		got, step, err := e.enterFromOutside(ctx, id, o)
@@ -237,8 +206,12 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, c 
 		rec = e.newRecord(id, s, got.Seq)
 	}
 	rec.Status, rec.Renew, rec.Joined, rec.Cursor, rec.Epoch = StatusOpen, "", got.Seq, got.Seq, c.Next.Epoch()
+	rec.Caught = e.nowMS()
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := forgetGroup(tx, id); err != nil {
+			return err
+		}
+		if err := forgetFlying(tx, id); err != nil {
 			return err
 		}
 		if err := writeDelta(tx, id, c.Delta); err != nil {
@@ -324,7 +297,7 @@ func (e *Engine) joinOwn(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	defer done()
-	return e.comeIn(ctx, r, id, "this device was not in the chat", false)
+	return e.comeIn(ctx, r, id, "this device was not in the chat", groundFresh)
 }
 
 // behindUs: the service refuses this device's epoch and has nothing newer in the

@@ -220,5 +220,6 @@ func (e *Engine) newRecord(id delivery.RoomID, s state, seq uint64) Room {
 	return Room{
 		ID: id, Kind: s.policy.Kind, Status: StatusOpen, Other: other(s.policy, e.account.Identity), URI: s.policy.URI,
 		Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(),
+		Caught: e.nowMS(),
 	}
 }

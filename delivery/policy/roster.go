@@ -24,6 +24,12 @@ type Member struct {
 // [NewRoster] or [CheckCommit] it was verified before.
 func (m Member) Credential() (identity.Credential, error) { return m.credential.Verify() }
 
+// SameAttestation reports whether both leaves hold the very same attestation, bytes
+// and signatures.
+func (m Member) SameAttestation(o Member) bool {
+	return m.credential != nil && o.credential != nil && string(m.credential.Bytes()) == string(o.credential.Bytes())
+}
+
 // Roster is who is in the tree of one epoch. It is immutable.
 type Roster struct {
 	byLeaf   map[uint32]Member

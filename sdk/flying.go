@@ -1,0 +1,74 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/askucher/compax-core/delivery"
+)
+
+// A commit is in flight from the moment it is kept until there is a definite answer:
+// it was read in the log, or it was refused. What was sent is kept meanwhile, so that
+// the same bytes can be sent again to hear which.
+
+func flyingPrefix(id delivery.RoomID) string { return "flying." + id.String() + "." }
+
+func keepFlying(tx Tx, id delivery.RoomID, a delivery.AppendRequest) error {
+	return tx.Put(TableSetting, flyingPrefix(id)+fmt.Sprintf("%x", sha256.Sum256(a.Entry)), a.AppendTo(nil))
+}
+
+func flying(tx Tx, id delivery.RoomID) (keys []string, list []delivery.AppendRequest, err error) {
+	err = tx.Scan(TableSetting, flyingPrefix(id), "", func(key string, value []byte) (bool, error) {
+		a, err := delivery.ParseAppend(value)
+		if err != nil {
+			return false, fmt.Errorf("sdk: a change that was sent: %w", err)
+		}
+		keys, list = append(keys, key), append(list, a)
+		return true, nil
+	})
+	return keys, list, err
+}
+
+func forgetFlying(tx Tx, id delivery.RoomID) error {
+	keys, _, err := flying(tx, id)
+	for _, key := range keys {
+		if err == nil {
+			err = tx.Delete(TableSetting, key)
+		}
+	}
+	return err
+}
+
+// discard forgets commits of this device that were definitely refused.
+func (e *Engine) discard(ctx context.Context, r *room) error {
+	return e.advance(ctx, r, *r.state.group.Discard(), func(tx Tx) error { return forgetFlying(tx, r.rec.ID) })
+}
+
+// settleFlight gets a definite answer for every commit of this device that is in flight.
+// Without one, and when one was taken, this device replaces its leaf on no account:
+// the state that its own commit made would be shown to it as proof that the room
+// went on.
+func (e *Engine) settleFlight(ctx context.Context, r *room) error {
+	if r.state.group == nil || r.state.group.Kept() == 0 {
+		return nil
+	}
+	var list []delivery.AppendRequest
+	err := e.Store.View(ctx, func(tx Tx) (err error) {
+		_, list, err = flying(tx, r.rec.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		_, err := e.client.Append(ctx, r.rec.ID, a)
+		switch code := delivery.CodeOf(err); {
+		case err == nil:
+			return delivery.Refuse(delivery.CodeRetry, "a change by this device was taken: it is read in the log before anything else")
+		case code == "", code.Temporary(), code == delivery.CodeRevoked, code == delivery.CodeLogIn:
+			return e.fail(ctx, err)
+		}
+	}
+	return e.discard(ctx, r)
+}
