@@ -26,19 +26,33 @@ type LogPage struct {
 	Entries []Entry
 }
 
-// HealRequest offers kept entries of a healing room, in their old order:
-// POST /v1/rooms/{id}/heal. GroupInfos stand for commits by index in Entries;
-// only the last commit needs one. An empty offer says that the member holds
-// nothing newer.
+// KeptEntry is an entry as a device kept it, with the blobs that it refers to.
+type KeptEntry struct {
+	Entry
+	Blobs []BlobID // ≤ MaxAppendBlobs
+}
+
+// HealRequest offers kept entries of a healing room in the order of their seqs,
+// which are those that they had before the restore: POST /v1/rooms/{id}/heal.
+// An offer without entries says that the device holds nothing newer.
 type HealRequest struct {
-	Entries   []Entry
-	GroupInfo []byte // of the epoch after the last offered commit; empty when none was offered
+	Entries   []KeptEntry
+	GroupInfo []byte // of the offering device's epoch: what the last commit led to; may be empty
+	// Founding is the CreateRoomRequest that the room was made by. It makes the
+	// room again when the service has lost it, and counts from its creator only.
+	Founding []byte
+	More     bool // further pieces of the offer follow
 }
 
 // HealResponse says what the room took.
 type HealResponse struct {
-	Taken  int        `json:"taken"`
-	Head   uint64     `json:"head,string"`
-	Epoch  uint64     `json:"epoch,string"`
-	Status RoomStatus `json:"status"`
+	// Taken is how many of the entries, from the first on, are dealt with. The
+	// next one is behind an entry that the room does not have yet: offer it again
+	// when others have brought theirs.
+	Taken   int        `json:"taken"`
+	Dropped int        `json:"dropped,omitempty"` // of Taken: those that fit nowhere any more
+	Missing int        `json:"missing,omitempty"` // blobs that the entries refer to and whose bytes are gone
+	Head    uint64     `json:"head,string"`
+	Epoch   uint64     `json:"epoch,string"`
+	Status  RoomStatus `json:"status"`
 }

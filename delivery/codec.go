@@ -27,28 +27,14 @@ func ParseCreateRoom(data []byte) (CreateRoomRequest, error) {
 func (a *AppendRequest) AppendTo(b []byte) []byte {
 	b = wire.AppendOpaque(b, a.Entry)
 	b = wire.AppendOpaque(b, a.Welcome)
-	b = wire.AppendOpaque(b, a.GroupInfo)
-	b = wire.AppendVarint(b, len(a.Blobs)*len(BlobID{}))
-	for i := range a.Blobs {
-		b = append(b, a.Blobs[i][:]...)
-	}
-	return b
+	return appendBlobs(wire.AppendOpaque(b, a.GroupInfo), a.Blobs)
 }
 
 // ParseAppend decodes it.
 func ParseAppend(data []byte) (AppendRequest, error) {
 	r := reader(data, "AppendRequest")
 	a := AppendRequest{Entry: bounded(r, MaxEntry), Welcome: bounded(r, MaxWelcome), GroupInfo: bounded(r, MaxGroupInfo)}
-	ids := bounded(r, MaxAppendBlobs*len(BlobID{}))
-	if len(ids)%len(BlobID{}) != 0 {
-		r.Fail(wire.ErrTruncated)
-	}
-	if r.Err() == nil && len(ids) > 0 {
-		a.Blobs = make([]BlobID, len(ids)/len(BlobID{}))
-		for i := range a.Blobs {
-			a.Blobs[i] = BlobID(ids[i*len(BlobID{}):])
-		}
-	}
+	a.Blobs = readBlobs(r)
 	return a, finish(r)
 }
 
@@ -67,14 +53,60 @@ func ParseLogPage(data []byte) (LogPage, error) {
 
 // AppendTo encodes the body of POST /v1/rooms/{id}/heal.
 func (h *HealRequest) AppendTo(b []byte) []byte {
-	return wire.AppendOpaque(appendEntries(b, h.Entries), h.GroupInfo)
+	b, mark := wire.OpenVector(b)
+	for i := range h.Entries {
+		b = h.Entries[i].AppendTo(b)
+	}
+	b = wire.AppendOpaque(wire.CloseVector(b, mark), h.GroupInfo)
+	b = wire.AppendOpaque(b, h.Founding)
+	if h.More {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 // ParseHeal decodes it.
 func ParseHeal(data []byte) (HealRequest, error) {
 	r := reader(data, "HealRequest")
-	h := HealRequest{Entries: readEntries(r), GroupInfo: bounded(r, MaxGroupInfo)}
+	h := HealRequest{Entries: wire.ReadVector[KeptEntry](r), GroupInfo: bounded(r, MaxGroupInfo), Founding: bounded(r, MaxGroupInfo)}
+	more := r.Uint8()
+	if len(h.Entries) > MaxLogEntries || more > 1 {
+		r.Fail(wire.ErrValue)
+	}
+	h.More = more == 1
 	return h, finish(r)
+}
+
+// AppendTo encodes a kept entry: the entry, then blobs<V>.
+func (k *KeptEntry) AppendTo(b []byte) []byte { return appendBlobs(k.Entry.AppendTo(b), k.Blobs) }
+
+// DecodeFrom decodes one; it implements wire.Decoder.
+func (k *KeptEntry) DecodeFrom(r *wire.Reader) {
+	k.Entry.DecodeFrom(r)
+	k.Blobs = readBlobs(r)
+}
+
+func appendBlobs(b []byte, ids []BlobID) []byte {
+	b = wire.AppendVarint(b, len(ids)*len(BlobID{}))
+	for i := range ids {
+		b = append(b, ids[i][:]...)
+	}
+	return b
+}
+
+func readBlobs(r *wire.Reader) []BlobID {
+	raw := bounded(r, MaxAppendBlobs*len(BlobID{}))
+	if len(raw)%len(BlobID{}) != 0 {
+		r.Fail(wire.ErrTruncated)
+	}
+	if r.Err() != nil || len(raw) == 0 {
+		return nil
+	}
+	ids := make([]BlobID, len(raw)/len(BlobID{}))
+	for i := range ids {
+		ids[i] = BlobID(raw[i*len(BlobID{}):])
+	}
+	return ids
 }
 
 // AppendTo encodes one entry: seq, epoch, kind, accepted_ms, bytes<V>.

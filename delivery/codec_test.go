@@ -20,6 +20,14 @@ func sampleEntries() []Entry {
 	}
 }
 
+func sampleKept() []KeptEntry {
+	var out []KeptEntry
+	for i, e := range sampleEntries() {
+		out = append(out, KeptEntry{Entry: e, Blobs: [][]BlobID{nil, {{1}}, {{2}, {3}}}[i]})
+	}
+	return out
+}
+
 func TestBodiesRoundTrip(t *testing.T) {
 	create := CreateRoomRequest{GroupInfo: []byte("gi"), Tree: []byte("tree")}
 	if got, err := ParseCreateRoom(create.AppendTo(nil)); err != nil || !reflect.DeepEqual(got, create) {
@@ -33,7 +41,7 @@ func TestBodiesRoundTrip(t *testing.T) {
 	if got, err := ParseLogPage(page.AppendTo(nil)); err != nil || !reflect.DeepEqual(got, page) {
 		t.Errorf("LogPage: %+v, %v", got, err)
 	}
-	heal := HealRequest{Entries: sampleEntries(), GroupInfo: []byte("g")}
+	heal := HealRequest{Entries: sampleKept(), GroupInfo: []byte("g"), Founding: []byte("f"), More: true}
 	if got, err := ParseHeal(heal.AppendTo(nil)); err != nil || !reflect.DeepEqual(got, heal) {
 		t.Errorf("HealRequest: %+v, %v", got, err)
 	}
@@ -65,7 +73,7 @@ func TestFramesRoundTrip(t *testing.T) {
 func TestBodiesRefuseTruncationAndTrailingBytes(t *testing.T) {
 	page := LogPage{Entries: sampleEntries()[:1]}
 	add := AppendRequest{Entry: []byte("e"), Blobs: []BlobID{{1}}}
-	heal := HealRequest{Entries: sampleEntries()[:1]}
+	heal := HealRequest{Entries: sampleKept()[:2]}
 	create := CreateRoomRequest{GroupInfo: []byte("gi"), Tree: []byte("tree")}
 	for name, c := range map[string]struct {
 		data  []byte

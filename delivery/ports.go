@@ -61,6 +61,11 @@ type NewRoom struct {
 	State     []byte // follower base at Epoch
 	GroupInfo []byte // signed, without the tree
 	Members   []Membership
+	// Incarnation above 0 makes a room again that a restored service has lost: the
+	// log begins with a KindIncarnation entry at the seq 1 + IncarnationJump,
+	// accepted at RestoredMS, and the room is RoomHealing.
+	Incarnation uint32
+	RestoredMS  int64
 }
 
 // Room is a room's row.
@@ -154,6 +159,8 @@ type RoomTx interface {
 	// member, ErrExists when who is added is one: then the transaction cannot
 	// commit any more.
 	Advance(a Advance) error
+	// SetGroupInfo replaces the GroupInfo of the room's epoch.
+	SetGroupInfo(info []byte) error
 	// SetStatus changes the room's status; successor only with RoomSucceeded.
 	SetStatus(s RoomStatus, successor *RoomID) error
 }
@@ -433,6 +440,7 @@ type BlobMeta struct {
 	Size      int64 // declared
 	Received  int64 // durable so far
 	CreatedMS int64
+	Refs      int64 // how many entries refer to it; the store counts
 }
 
 // Complete reports whether all bytes are here.

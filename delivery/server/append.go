@@ -63,11 +63,7 @@ type incoming struct {
 	public  *wire.PublicMessage // proposals and commits
 	welcome *wire.Welcome       // with a commit that adds
 	info    *wire.GroupInfo     // with every commit
-
-	// old: a member offers it again while the room heals. Who sent it then was
-	// checked then; its signatures are checked again.
-	old        bool
-	acceptedMS int64
+	old     *old                // an entry from before a restore; nil = a new one
 }
 
 // parseEntry decodes an append: application messages are PrivateMessages and

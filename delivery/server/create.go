@@ -18,33 +18,13 @@ func (s *Server) createRoom(c *call) error {
 	if err != nil {
 		return bad("the body is not a CreateRoomRequest")
 	}
-	var m wire.MLSMessage
-	if wire.Unmarshal(req.GroupInfo, &m) != nil || m.WireFormat != wire.WireFormatGroupInfo {
-		return bad("the GroupInfo is not an MLSMessage with a GroupInfo")
-	}
-	id, err := delivery.RoomIDFromBytes(m.GroupInfo.GroupContext.GroupID)
+	r, f, err := s.newRoom(c, req)
 	if err != nil {
-		return bad("the group id is not a room id")
-	}
-	if err := s.here(id); err != nil {
 		return err
-	}
-	f, err := s.foundRoom(c.who.Device, m.GroupInfo, req.Tree)
-	if err != nil {
-		return s.founding(err)
-	}
-	if err := s.spend(c, "room", c.who.Device.Identity.String(), 1); err != nil {
-		return err
-	}
-	now := s.nowMS()
-	members := f.roster.Members()
-	r := delivery.NewRoom{
-		ID: id, Epoch: f.epoch, Kind: f.room.Kind, CreatedMS: now, State: f.base(), GroupInfo: req.GroupInfo,
-		Members: []delivery.Membership{members[0].Membership(id)},
 	}
 	switch err := s.store.CreateRoom(c, r); {
 	case errors.Is(err, delivery.ErrExists):
-		old, err := s.store.GroupInfo(c, id, f.epoch)
+		old, err := s.store.GroupInfo(c, r.ID, f.epoch)
 		if err != nil && !errors.Is(err, delivery.ErrNotFound) {
 			return err
 		}
@@ -55,9 +35,34 @@ func (s *Server) createRoom(c *call) error {
 		return err
 	default:
 		s.metrics.rooms.Inc()
-		s.follows.put(id, f)
+		s.follows.put(r.ID, f)
 	}
-	return c.json(delivery.RoomHead{Room: id, Epoch: f.epoch, FirstSeq: 1, Kind: f.room.Kind, Status: delivery.RoomOpen})
+	return c.json(delivery.RoomHead{Room: r.ID, Epoch: f.epoch, FirstSeq: 1, Kind: f.room.Kind, Status: delivery.RoomOpen})
+}
+
+// newRoom checks a request to make a room.
+func (s *Server) newRoom(c *call, req delivery.CreateRoomRequest) (r delivery.NewRoom, f *followed, err error) {
+	var m wire.MLSMessage
+	if wire.Unmarshal(req.GroupInfo, &m) != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return r, nil, bad("the GroupInfo is not an MLSMessage with a GroupInfo")
+	}
+	id, err := delivery.RoomIDFromBytes(m.GroupInfo.GroupContext.GroupID)
+	if err != nil {
+		return r, nil, bad("the group id is not a room id")
+	}
+	if err := s.here(id); err != nil {
+		return r, nil, err
+	}
+	if f, err = s.foundRoom(c.who.Device, m.GroupInfo, req.Tree); err != nil {
+		return r, nil, s.founding(err)
+	}
+	if err := s.spend(c, "room", c.who.Device.Identity.String(), 1); err != nil {
+		return r, nil, err
+	}
+	return delivery.NewRoom{
+		ID: id, Epoch: f.epoch, Kind: f.room.Kind, CreatedMS: s.nowMS(), State: f.base(), GroupInfo: req.GroupInfo,
+		Members: []delivery.Membership{f.roster.Members()[0].Membership(id)},
+	}, f, nil
 }
 
 // foundRoom checks a new room's group: GroupInfo and tree by RFC 9420, its

@@ -120,18 +120,15 @@ func (f *followed) stage(m *wire.PublicMessage, held []heldProposal, now time.Ti
 // epoch, and the Welcome, which there is exactly when somebody is added.
 func (st *staged) checkParts(in *incoming) error {
 	if in.info != nil {
-		if _, has := in.info.Extensions.Find(wire.ExtensionTypeExternalPub); !has {
-			return bad("the GroupInfo has no external_pub")
-		}
-		if _, has := in.info.Extensions.Find(wire.ExtensionTypeRatchetTree); has {
-			return bad("the GroupInfo carries the tree: trees are read by epoch")
+		if err := checkInfoForm(in.info); err != nil {
+			return err
 		}
 		if err := st.CheckGroupInfo(in.info); err != nil {
 			return err
 		}
 	}
 	switch adds := len(st.change.Added) > 0; {
-	case in.old:
+	case in.old != nil:
 		return nil
 	case adds && in.welcome == nil:
 		return bad("the commit adds somebody and has no Welcome")
@@ -141,6 +138,16 @@ func (st *staged) checkParts(in *incoming) error {
 		return nil
 	}
 	return st.CheckWelcome(in.welcome)
+}
+
+func checkInfoForm(info *wire.GroupInfo) error {
+	if _, has := info.Extensions.Find(wire.ExtensionTypeExternalPub); !has {
+		return bad("the GroupInfo has no external_pub")
+	}
+	if _, has := info.Extensions.Find(wire.ExtensionTypeRatchetTree); has {
+		return bad("the GroupInfo carries the tree: trees are read by epoch")
+	}
+	return nil
 }
 
 // followed is the state after the commit.

@@ -1,26 +1,34 @@
 package server
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
-// After a restore from a backup a room may be behind its members. They offer
-// the raw entries that they kept; the service checks handshakes in their order
-// as if they were new and gives each entry a seq behind the incarnation. Then
-// the room opens: when every device in it has said what it has, or when the
-// window since the restore is over. A device that comes later and is ahead of
-// the room resyncs, or the room gets a successor.
+// After a restore from a backup a room may be behind its members, or not be
+// there at all. They offer the raw entries that they kept; the service checks
+// handshakes in their order as if they were new and gives each entry a seq behind
+// the incarnation (takeback.go). A room that the backup does not know is made
+// again from its creator's founding (refound.go). Then the room opens: when every
+// device in it has said what it has, or when the time to do so is over. A device
+// that comes later sends its own messages again, and resyncs when it is ahead.
 
 const healRetry = 10 * time.Second
 
-// healing remembers who has offered. It only makes rooms open sooner: what
-// decides in the end is the clock and the room's incarnation entry.
+// strangerCost is what an offer of a device that is not in the restored room
+// costs of the bucket "heal": it may have come in after the backup, and what it
+// offers is verified all the same.
+const strangerCost = 20
+
+// healing remembers who has offered. It only makes rooms open sooner and in
+// better order: what decides in the end is the clock, the room's status and the
+// room's rules.
 type healing struct {
 	mu    sync.Mutex // guards the fields below
 	rooms map[delivery.RoomID]*offers
@@ -28,41 +36,83 @@ type healing struct {
 
 type offers struct {
 	incarnation uint32
-	devices     map[identity.DeviceID]bool
-	complete    bool
+	since       time.Time                  // when the first offer came
+	said        map[identity.DeviceID]bool // who has offered; true = all that it holds is in
+	everybody   bool                       // all devices have offered
+	complete    bool                       // and all that they hold is in
 }
 
 func (h *healing) init() { h.rooms = map[delivery.RoomID]*offers{} }
 
-// offered notes that a device has nothing newer, and whether all have now.
-func (h *healing) offered(room delivery.Room, device identity.DeviceID, members []delivery.Membership) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// of is what is known of a room's offers. h.mu is held.
+func (h *healing) of(room delivery.Room, now time.Time) *offers {
 	o := h.rooms[room.ID]
 	if o == nil || o.incarnation != room.Incarnation {
-		o = &offers{incarnation: room.Incarnation, devices: map[identity.DeviceID]bool{}}
+		o = &offers{incarnation: room.Incarnation, since: now, said: map[identity.DeviceID]bool{}}
 		h.rooms[room.ID] = o
 	}
-	o.devices[device] = true
-	o.complete = true
-	for _, m := range members {
-		o.complete = o.complete && o.devices[m.Device]
-	}
-	return o.complete
+	return o
 }
 
-// healed reports whether a healing room may open.
-func (s *Server) healed(room delivery.Room, now time.Time) bool {
-	if now.After(s.secrets.restored.Add(s.HealWindow)) {
-		return true
+// begun notes that somebody offers.
+func (h *healing) begun(room delivery.Room, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of(room, now)
+}
+
+// offered notes that a device has offered what it holds; done says that all of it
+// is in.
+func (h *healing) offered(room delivery.Room, device identity.DeviceID, done bool, members []delivery.Membership, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.of(room, now)
+	o.said[device] = done
+	o.everybody, o.complete = true, true
+	for _, m := range members {
+		done, said := o.said[m.Device]
+		o.everybody, o.complete = o.everybody && said, o.complete && done
 	}
+}
+
+// forget frees what is known of a room that is open.
+func (h *healing) forget(room delivery.RoomID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.rooms, room)
+}
+
+// healed reports whether a healing room may open: when the window since the
+// restore is over and, where somebody has begun to offer later than that, a fifth
+// of it since then.
+func (s *Server) healed(room delivery.Room, now time.Time) bool {
 	s.healing.mu.Lock()
 	defer s.healing.mu.Unlock()
 	o := s.healing.rooms[room.ID]
-	return o != nil && o.incarnation == room.Incarnation && o.complete
+	known := o != nil && o.incarnation == room.Incarnation
+	if known && o.complete {
+		return true
+	}
+	end := s.secrets.restored.Add(s.HealWindow)
+	if known && o.since.Add(s.HealWindow/5).After(end) {
+		end = o.since.Add(s.HealWindow / 5)
+	}
+	return now.After(end)
 }
 
-// heal takes entries that the restored service lost.
+// gaps reports whether a healing room takes entries behind others that nobody has
+// offered: once everybody has said what they hold, or when waiting for the rest
+// takes longer than a tenth of the window.
+func (s *Server) gaps(room delivery.Room, now time.Time) bool {
+	s.healing.mu.Lock()
+	defer s.healing.mu.Unlock()
+	o := s.healing.rooms[room.ID]
+	return o != nil && o.incarnation == room.Incarnation && (o.everybody || now.After(o.since.Add(s.HealWindow/10)))
+}
+
+// heal takes entries that the restored service lost. Any device may offer:
+// handshakes prove themselves, and messages count from a device that is in the
+// room at their epoch. A device that is not in it afterwards is told nothing.
 func (s *Server) heal(c *call) error {
 	id, err := s.room(c)
 	if err != nil {
@@ -72,36 +122,69 @@ func (s *Server) heal(c *call) error {
 	if err != nil {
 		return bad("the body is not a HealRequest")
 	}
-	if err := s.spend(c, "heal", c.device().String(), 1); err != nil {
-		return err
-	}
 	list, err := s.store.Memberships(c, id, c.device())
-	if err != nil {
+	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
 		return err
 	}
+	cost := float64(1)
 	if n := len(list); n == 0 || !list[n-1].Current() {
-		return delivery.ErrNotFound
+		cost = strangerCost
 	}
-	out, err := s.takeBack(c, id, req)
-	if err != nil {
+	if err := s.spend(c, "heal", c.device().String(), cost); err != nil {
 		return err
+	}
+	if errors.Is(err, delivery.ErrNotFound) {
+		if err := s.refound(c, id, req.Founding); err != nil {
+			return err
+		}
 	}
 	room, err := s.store.Room(c, id)
 	if err != nil {
 		return err
 	}
+	var out taken
 	if room.Status == delivery.RoomHealing {
-		members, err := s.store.Members(c, id)
-		if err != nil {
+		s.healing.begun(room, s.Now())
+		if out, err = s.takeBack(c, room, req); err != nil {
 			return err
 		}
-		if out == len(req.Entries) && s.healing.offered(room, c.device(), members) || s.healed(room, s.Now()) {
-			if room, err = s.openRoom(c, id); err != nil {
-				return err
-			}
+	}
+	f, err := s.follow(c, id)
+	if err != nil {
+		return err
+	}
+	if _, in := f.roster.Device(c.device()); !in {
+		return delivery.ErrNotFound
+	}
+	if err := s.completeInfo(c, id, f, req.GroupInfo); err != nil {
+		return err
+	}
+	if room, err = s.store.Room(c, id); err != nil {
+		return err
+	}
+	if room.Status == delivery.RoomHealing && !req.More {
+		if room, err = s.finish(c, room, out.n == len(req.Entries)); err != nil {
+			return err
 		}
 	}
-	return c.json(delivery.HealResponse{Taken: out, Head: room.NextSeq - 1, Epoch: room.Epoch, Status: room.Status})
+	return c.json(delivery.HealResponse{
+		Taken: out.n, Dropped: out.dropped, Missing: out.missing, Head: room.NextSeq - 1, Epoch: room.Epoch, Status: room.Status,
+	})
+}
+
+// finish notes that the caller has nothing more to offer now, and opens the room
+// when that was what it waited for.
+func (s *Server) finish(c *call, room delivery.Room, done bool) (delivery.Room, error) {
+	members, err := s.store.Members(c, room.ID)
+	if err != nil {
+		return room, err
+	}
+	now := s.Now()
+	s.healing.offered(room, c.device(), done, members, now)
+	if !s.healed(room, now) {
+		return room, nil
+	}
+	return s.openRoom(c, room.ID)
 }
 
 func (s *Server) openRoom(ctx context.Context, id delivery.RoomID) (room delivery.Room, err error) {
@@ -114,66 +197,33 @@ func (s *Server) openRoom(ctx context.Context, id delivery.RoomID) (room deliver
 		room = tx.Room()
 		return nil
 	})
+	if err == nil {
+		s.healing.forget(id)
+	}
 	return room, err
 }
 
-// takeBack runs offered entries in order, and says how many are in the log now,
-// known ones included. It stops at the first that does not fit: what comes
-// behind it cannot fit either.
-func (s *Server) takeBack(ctx context.Context, id delivery.RoomID, req delivery.HealRequest) (int, error) {
-	last := -1
-	for i, e := range req.Entries {
-		if e.Kind == delivery.KindCommit {
-			last = i
-		}
+// completeInfo keeps the offered GroupInfo when the room has none of its epoch:
+// healed commits come without. Without it nobody could come in by external commit.
+func (s *Server) completeInfo(ctx context.Context, id delivery.RoomID, f *followed, info []byte) error {
+	if len(info) == 0 {
+		return nil
 	}
-	for i, e := range req.Entries {
-		if e.Kind == delivery.KindIncarnation {
-			continue
-		}
-		a := delivery.AppendRequest{Entry: e.Bytes}
-		if i == last {
-			a.GroupInfo = req.GroupInfo
-		}
-		err := s.takeOne(ctx, id, a, e)
-		if delivery.CodeOf(err) != "" {
-			return i, nil
-		}
-		if err != nil {
-			return i, err
-		}
-	}
-	return len(req.Entries), nil
-}
-
-func (s *Server) takeOne(ctx context.Context, id delivery.RoomID, a delivery.AppendRequest, e delivery.Entry) error {
-	// What the backup held stands at its old seq.
-	known, err := s.store.Log(ctx, id, delivery.LogRange{After: e.Seq - 1, Upto: e.Seq, Limit: 1, MaxBytes: delivery.MaxEntry})
-	if err != nil {
+	have, err := s.store.GroupInfo(ctx, id, f.epoch)
+	if err != nil || len(have) > 0 {
 		return err
 	}
-	if len(known) == 1 {
-		if known[0].Epoch == e.Epoch && bytes.Equal(known[0].Bytes, e.Bytes) {
+	var m wire.MLSMessage
+	if wire.Unmarshal(info, &m) != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return bad("the GroupInfo is not an MLSMessage with a GroupInfo")
+	}
+	if m.GroupInfo.GroupContext.Epoch != f.epoch || checkInfoForm(m.GroupInfo) != nil || f.group.CheckGroupInfo(m.GroupInfo) != nil {
+		return nil // of another epoch, or of another room that the device takes for this one
+	}
+	return s.store.WithRoom(ctx, id, func(tx delivery.RoomTx) error {
+		if tx.Room().Epoch != f.epoch {
 			return nil
 		}
-		return delivery.Refuse(delivery.CodeConflict, "another entry stands at this seq")
-	}
-	in, err := decodeEntry(id, a)
-	if err != nil {
-		return err
-	}
-	if in.kind != e.Kind || in.epoch != e.Epoch {
-		return bad("an offered entry is not what it says")
-	}
-	in.old, in.acceptedMS = true, e.AcceptedMS
-	if in.kind == delivery.KindCommit && len(a.GroupInfo) > 0 {
-		if err := in.parseInfo(); err != nil {
-			return err
-		}
-	}
-	acc, err := s.Append(ctx, in)
-	if err == nil && !acc.Duplicate {
-		s.metrics.healed.Inc()
-	}
-	return err
+		return tx.SetGroupInfo(info)
+	})
 }

@@ -42,6 +42,9 @@ func (s *Server) Sweep(ctx context.Context) error {
 		WelcomesBefore: now.Add(-maxPackageLife).UnixMilli(),
 		Limit:          sweepRows,
 	}
+	if now.Before(s.secrets.restored.Add(looseBlobs)) {
+		plan.UploadsBefore = 0 // entries that refer to them may still be offered again
+	}
 	for {
 		n, err := s.store.Sweep(ctx, plan)
 		if err != nil {

@@ -124,5 +124,5 @@ func (s *Server) removal(ctx context.Context, m delivery.Membership, revocation 
 	for i, h := range held {
 		p.held[i] = h.Ref
 	}
-	return parsed, p, s.judgeProposal(p, parsed.public, held)
+	return parsed, p, s.judgeProposal(p, parsed.public, held, s.Now())
 }

@@ -43,8 +43,19 @@ func (in *instance) again(t *testing.T, people ...*member) {
 }
 
 func (m *member) offer(id delivery.RoomID, entries []delivery.Entry, info []byte) (delivery.HealResponse, error) {
-	var out delivery.HealResponse
-	body := (&delivery.HealRequest{Entries: entries, GroupInfo: info}).AppendTo(nil)
+	return m.offerAll(id, delivery.HealRequest{Entries: keeping(entries), GroupInfo: info})
+}
+
+func keeping(entries []delivery.Entry) []delivery.KeptEntry {
+	out := make([]delivery.KeptEntry, len(entries))
+	for i, e := range entries {
+		out[i].Entry = e
+	}
+	return out
+}
+
+func (m *member) offerAll(id delivery.RoomID, req delivery.HealRequest) (out delivery.HealResponse, err error) {
+	body := req.AppendTo(nil)
 	raw, err := m.call(delivery.RouteHeal, body, "", id.String())
 	if err != nil {
 		return out, err

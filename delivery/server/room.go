@@ -133,7 +133,7 @@ func policyHeld(held []heldProposal) []policy.Proposal {
 // ownLeaf checks that a member's handshake is signed by the leaf of the device
 // that sends it.
 func ownLeaf(f *followed, in *incoming) error {
-	if in.old {
+	if in.old != nil {
 		return nil
 	}
 	m, found := f.roster.At(in.public.Content.Sender.LeafIndex)
@@ -144,18 +144,18 @@ func ownLeaf(f *followed, in *incoming) error {
 }
 
 func (s *Server) prepareProposal(p *plan, in *incoming, held []heldProposal) error {
-	if t := in.public.Content.Sender.SenderType; t != wire.SenderTypeMember && !(in.old && t == wire.SenderTypeExternal) {
+	if t := in.public.Content.Sender.SenderType; t != wire.SenderTypeMember && !(in.old != nil && t == wire.SenderTypeExternal) {
 		return delivery.Refuse(delivery.CodeRefused, "only members propose; who is no member asks one")
 	}
 	if err := ownLeaf(p.before, in); err != nil {
 		return err
 	}
-	return s.judgeProposal(p, in.public, held)
+	return s.judgeProposal(p, in.public, held, in.at(s.Now()))
 }
 
 // judgeProposal checks a proposal of a member or of the home.
-func (s *Server) judgeProposal(p *plan, m *wire.PublicMessage, held []heldProposal) (err error) {
-	if p.ref, err = p.before.checkProposal(m, s.Now()); err != nil {
+func (s *Server) judgeProposal(p *plan, m *wire.PublicMessage, held []heldProposal, now time.Time) (err error) {
+	if p.ref, err = p.before.checkProposal(m, now); err != nil {
 		return err
 	}
 	judged := policy.ProposalOf(p.ref, m)
@@ -174,7 +174,7 @@ func (s *Server) prepareCommit(ctx context.Context, p *plan, in *incoming, held 
 			return err
 		}
 	}
-	staged, err := p.before.stage(in.public, held, s.Now())
+	staged, err := p.before.stage(in.public, held, in.at(s.Now()))
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *Server) prepareCommit(ctx context.Context, p *plan, in *incoming, held 
 	if err != nil {
 		return err
 	}
-	if external && !in.old {
+	if external && in.old == nil {
 		m, _ := roster.At(change.Committer)
 		if m.Device != in.device.ID || m.Key != in.device.Key {
 			return delivery.Refuse(delivery.CodeRefused, "the external commit adds another device than the one that sends it")
@@ -197,7 +197,7 @@ func (s *Server) prepareCommit(ctx context.Context, p *plan, in *incoming, held 
 		return err
 	}
 	var joiners []delivery.Joiner
-	if !in.old { // else the Welcome is gone, and who joined by it has it
+	if in.old == nil { // else the Welcome is gone, and who joined by it has it
 		if joiners, err = s.joiners(ctx, staged); err != nil {
 			return err
 		}
@@ -261,10 +261,7 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 	var done outcome
 	now := s.Now()
 	known := s.audience.has(in.room, in.epoch, in.device.ID)
-	accepted := now.UnixMilli()
-	if in.old {
-		accepted = min(accepted, in.acceptedMS)
-	}
+	accepted := in.at(now).UnixMilli()
 	err := s.store.WithRoom(ctx, in.room, func(tx delivery.RoomTx) error {
 		done = outcome{} // it may run again
 		first, dup, err := tx.Duplicate(in.device.ID, in.hash)
@@ -292,8 +289,14 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 				return nil
 			}
 		}
+		if in.old != nil && !in.old.gaps && room.NextSeq != in.old.place() {
+			return delivery.Refuse(delivery.CodeConflict, "the entries before this one have not been offered yet")
+		}
 		if in.epoch != room.Epoch {
 			return &delivery.Error{Code: delivery.CodeStaleEpoch, Detail: "the room is in another epoch: catch up and send anew", Epoch: room.Epoch, Seq: room.NextSeq - 1}
+		}
+		if in.old != nil && in.kind == delivery.KindApplication && !in.old.vouched {
+			return delivery.Refuse(delivery.CodeRefused, "who offers a message was in the room at its epoch")
 		}
 		held, err := tx.Proposals()
 		if err != nil {
@@ -327,7 +330,7 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 // open checks what stands before the epoch: the room takes entries, and the
 // device is in it, unless that is known already. A joining device is not, yet.
 func (s *Server) open(tx delivery.RoomTx, in *incoming, member bool, now time.Time) error {
-	if in.old {
+	if in.old != nil {
 		if tx.Room().Status != delivery.RoomHealing {
 			return delivery.Refuse(delivery.CodeConflict, "the room is not healing")
 		}
@@ -343,7 +346,9 @@ func (s *Server) open(tx delivery.RoomTx, in *incoming, member bool, now time.Ti
 	case delivery.RoomSucceeded:
 		return delivery.Refuse(delivery.CodeSucceeded, "the room has a successor and takes no more entries")
 	case delivery.RoomHealing:
-		if !s.healed(room, now) {
+		// The home's own proposals wait for somebody who may hold what came before.
+		s.healing.begun(room, now)
+		if in.device.ID == (identity.DeviceID{}) || !s.healed(room, now) {
 			return &delivery.Error{Code: delivery.CodeHealing, Detail: "the room is being put together again: offer kept entries, wait, send again", RetryAfter: healRetry}
 		}
 		return tx.SetStatus(delivery.RoomOpen, nil)

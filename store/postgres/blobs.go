@@ -22,7 +22,7 @@ func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta) error {
 func (s *Store) Blob(ctx context.Context, id delivery.BlobID) (delivery.BlobMeta, error) {
 	m := delivery.BlobMeta{ID: id}
 	var owner []byte
-	err := s.read(ctx, "SELECT owner, size, received, created_ms FROM blobs WHERE id = $1 AND NOT dead", []any{id[:]}, &owner, &m.Size, &m.Received, &m.CreatedMS)
+	err := s.read(ctx, "SELECT owner, size, received, created_ms, refs FROM blobs WHERE id = $1 AND NOT dead", []any{id[:]}, &owner, &m.Size, &m.Received, &m.CreatedMS, &m.Refs)
 	copy(m.Owner[:], owner)
 	return m, err
 }

@@ -264,6 +264,14 @@ func (t *roomTx) Unhold(refs ...[]byte) error {
 	return nil
 }
 
+func (t *roomTx) SetGroupInfo(info []byte) error {
+	if err := t.turn(); err != nil {
+		return err
+	}
+	_, err := t.exec("UPDATE group_infos SET bytes = $1 WHERE room = $2 AND epoch = $3", notNull(info), t.locked.n, int64(t.locked.room.Epoch))
+	return t.halfway(err)
+}
+
 func (t *roomTx) SetStatus(status delivery.RoomStatus, successor *delivery.RoomID) error {
 	if err := t.turn(); err != nil {
 		return err

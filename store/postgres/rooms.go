@@ -37,6 +37,13 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 		b.Queue("INSERT INTO bases(room, epoch, state) VALUES($1, $2, $3)", n, int64(r.Epoch), notNull(r.State))
 		b.Queue("INSERT INTO group_infos(room, epoch, bytes) VALUES($1, $2, $3)", n, int64(r.Epoch), notNull(r.GroupInfo))
 		queueMembers(&b, n, r.Members, 0)
+		if r.Incarnation > 0 {
+			const first = 1 + delivery.IncarnationJump
+			b.Queue("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES($1, $2, $3, $4, $5, '')",
+				n, int64(first), int64(r.Epoch), int64(delivery.KindIncarnation), r.RestoredMS)
+			b.Queue("UPDATE rooms SET next_seq = $2, first_seq = $3, first_ms = $4, changed_ms = $4, status = $5, incarnation = $6 WHERE n = $1",
+				n, int64(first+1), int64(first), r.RestoredMS, int64(delivery.RoomHealing), int64(r.Incarnation))
+		}
 		return tx.SendBatch(ctx, &b).Close()
 	})
 }

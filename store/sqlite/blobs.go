@@ -19,9 +19,9 @@ func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta) error {
 // Blob reads what is known of a blob.
 func (s *Store) Blob(ctx context.Context, id delivery.BlobID) (m delivery.BlobMeta, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT owner, size, received, created_ms FROM blobs WHERE id = ? AND dead = 0", id[:])
+		r, err := c.one("SELECT owner, size, received, created_ms, refs FROM blobs WHERE id = ? AND dead = 0", id[:])
 		if err == nil {
-			m = delivery.BlobMeta{ID: id, Size: r.int(1), Received: r.int(2), CreatedMS: r.int(3)}
+			m = delivery.BlobMeta{ID: id, Size: r.int(1), Received: r.int(2), CreatedMS: r.int(3), Refs: r.int(4)}
 			r.bytes(0, m.Owner[:])
 		}
 		return err

@@ -177,6 +177,14 @@ func (t *roomTx) Unhold(refs ...[]byte) error {
 	return nil
 }
 
+func (t *roomTx) SetGroupInfo(info []byte) error {
+	if t.broken != nil {
+		return t.broken
+	}
+	_, err := t.c.exec("UPDATE group_infos SET bytes = ? WHERE room = ? AND epoch = ?", info, t.n, t.room.Epoch)
+	return t.halfway(err)
+}
+
 func (t *roomTx) SetStatus(status delivery.RoomStatus, successor *delivery.RoomID) error {
 	if t.broken != nil {
 		return t.broken

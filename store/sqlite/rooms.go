@@ -65,7 +65,17 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 				return err
 			}
 		}
-		return nil
+		if r.Incarnation == 0 {
+			return nil
+		}
+		const first = 1 + delivery.IncarnationJump
+		if _, err := c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, x'')",
+			n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS); err != nil {
+			return err
+		}
+		_, err = c.exec("UPDATE rooms SET next_seq = ?, first_seq = ?, first_ms = ?, changed_ms = ?, status = ?, incarnation = ? WHERE n = ?",
+			first+1, first, r.RestoredMS, r.RestoredMS, delivery.RoomHealing, r.Incarnation, n)
+		return err
 	})
 }
 

@@ -56,6 +56,8 @@ var blobs = []contract{
 		}
 		k.ok(k.store.AdvanceBlob(k.ctx, m.ID, 60, 100))
 		equal(k, "complete", must(k.store.Blob(k.ctx, m.ID))(k).Complete(), true)
+		k.share(k.room(1, 10), 10, 1, m.ID)
+		equal(k, "references", must(k.store.Blob(k.ctx, m.ID))(k).Refs, 1)
 		_, err := k.store.Blob(k.ctx, blobID(99))
 		k.is(err, delivery.ErrNotFound)
 		k.is(k.store.AdvanceBlob(k.ctx, blobID(99), 0, 1), delivery.ErrNotFound)

@@ -305,6 +305,35 @@ var incarnations = []contract{
 		k.ok(k.store.StartIncarnation(k.ctx, now))
 		equal(k, "incarnation", must(k.store.Room(k.ctx, full))(k).Incarnation, 2)
 	}},
+	{"a room that a restore lost is made again", func(k *kit) {
+		r := newRoom(1, 10)
+		r.Incarnation, r.RestoredMS = 3, now+99
+		k.ok(k.store.CreateRoom(k.ctx, r))
+		k.is(k.store.CreateRoom(k.ctx, r), delivery.ErrExists)
+		got := must(k.store.Room(k.ctx, r.ID))(k)
+		equal(k, "status", got.Status, delivery.RoomHealing)
+		equal(k, "incarnation", got.Incarnation, 3)
+		equal(k, "created", got.CreatedMS, now)
+		equal(k, "changed", got.ChangedMS, now+99)
+		entries := k.log(r.ID)
+		equal(k, "entries", len(entries), 1)
+		equal(k, "marker", entries[0].Seq, 1+delivery.IncarnationJump)
+		equal(k, "kind", entries[0].Kind, delivery.KindIncarnation)
+		equal(k, "accepted", entries[0].AcceptedMS, now+99)
+		equal(k, "first seq", got.FirstSeq, entries[0].Seq)
+		equal(k, "next", k.append(r.ID, message(10, 1, 0)).Seq, entries[0].Seq+1)
+		k.commit(r.ID, 10, invite(20, 1))
+		equal(k, "members", len(must(k.store.Members(k.ctx, r.ID))(k)), 2)
+		equal(k, "swept", must(k.store.Sweep(k.ctx, everythingOld))(k).Entries, 3)
+	}},
+	{"the GroupInfo of the present epoch is replaced", func(k *kit) {
+		id := k.room(1, 10)
+		k.commit(id, 10, func(a *delivery.Advance) { a.GroupInfo = nil })
+		equal(k, "none", len(must(k.store.GroupInfo(k.ctx, id, 1))(k)), 0)
+		k.with(id, func(tx delivery.RoomTx) error { return tx.SetGroupInfo([]byte("signed")) })
+		equal(k, "this epoch", string(must(k.store.GroupInfo(k.ctx, id, 1))(k)), "signed")
+		equal(k, "the one before", string(must(k.store.GroupInfo(k.ctx, id, 0))(k)), "info 0")
+	}},
 	{"sessions, ordinary packages and copy counters end", func(k *kit) {
 		k.enrol(10)
 		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
