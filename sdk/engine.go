@@ -109,6 +109,7 @@ const (
 	settingDirty      = "snapshot.dirty"
 	settingRevoked    = "revoked"
 	settingProfile    = "profile.record"
+	settingFounding   = "founding." // and the room's id
 )
 
 func newEngine(c Config) *Engine {

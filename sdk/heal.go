@@ -2,9 +2,13 @@ package sdk
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"time"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 )
 
 // ensure logs in when there is no session. A service that was restored to a time
@@ -54,11 +58,10 @@ func (e *Engine) bringBack(ctx context.Context) error {
 	return e.publishKeys(ctx, moreKeys)
 }
 
-// heal offers what this device kept of a room to a service that was restored, and
-// waits a little for the others to do the same.
+// heal is called when the service says that a room is being put together again:
+// this device gives what it holds of it, and waits a little for the others.
 func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
-	healed, err := e.offer(ctx, r)
-	if err != nil || healed {
+	if err := e.catchUp(ctx, r); err != nil || r.rec.Lost == 0 {
 		return err
 	}
 	return e.pause(ctx, 0, cause)
@@ -68,69 +71,185 @@ func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
 const offerAtMost = delivery.MaxLogEntries / 2
 
 // offer gives the service the entries that it may have lost, in their order and
-// in as many pieces as they need, and with the last commit the GroupInfo of the
-// epoch behind it. healed says that the room is open again.
-func (e *Engine) offer(ctx context.Context, r *room) (healed bool, err error) {
-	from, last, err := e.lost(ctx, r.rec.ID)
+// in as many pieces as they need: first with what the room was made by, if this
+// device made it, and at last with the GroupInfo of this device's epoch.
+func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse, err error) {
+	founding, err := e.founding(ctx, r.rec.ID)
 	if err != nil {
-		return false, err
+		return got, err
 	}
-	got := delivery.HealResponse{Status: delivery.RoomHealing}
+	from, missing, dropped := max(r.given, r.rec.Lost-min(r.rec.Lost, 1)), 0, 0
 	for {
-		piece, next, err := e.keptAfter(ctx, r.rec.ID, from)
+		piece, next, more, err := e.keptAfter(ctx, r.rec.ID, from)
 		if err != nil {
-			return false, err
+			return got, err
 		}
-		offer := delivery.HealRequest{Entries: piece}
-		for _, entry := range piece {
-			if entry.Kind == delivery.KindCommit && entry.Seq == last && r.state.group != nil && r.state.group.Active() {
-				if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
-					return false, fmt.Errorf("sdk: offer kept entries: %w", err)
-				}
+		offer := delivery.HealRequest{Entries: piece, Founding: founding, More: more}
+		if got, err = e.offerPiece(ctx, r, offer); err != nil {
+			return got, err
+		}
+		missing, dropped = missing+got.Missing, dropped+got.Dropped
+		if got.Status == delivery.RoomHealing && got.Taken < len(piece) {
+			// The rest is behind something that others may have: this is all for now.
+			if more {
+				offer.Entries, offer.More = piece[got.Taken:got.Taken+1], false
+				got, err = e.offerPiece(ctx, r, offer)
 			}
-		}
-		if got, err = e.client.Heal(ctx, r.rec.ID, offer); err != nil {
-			return false, e.fail(ctx, err)
-		}
-		if got.Status != delivery.RoomHealing || len(piece) == 0 {
 			break
 		}
-		if got.Taken < len(piece) {
-			from = ^uint64(0) // the rest does not fit behind what others brought: say that there is nothing more
-			continue
+		if got.Status != delivery.RoomHealing || !more {
+			break
 		}
-		from = next
+		from, r.given, founding = next, next, nil
 	}
-	return got.Status != delivery.RoomHealing, nil
+	if missing > 0 {
+		e.Warn("%d files of a chat are gone: the service was restored and has lost their bytes", missing)
+	}
+	if dropped > 0 {
+		e.Warn("%d entries that this device kept fit nowhere in the restored chat any more", dropped)
+	}
+	return got, err
 }
 
-// lost tells from where on the service may have lost entries of a room: behind
-// the seq that the latest incarnation entry jumped from, and which kept entry is
-// the last commit. Without an incarnation entry everything that is kept is offered.
-func (e *Engine) lost(ctx context.Context, id delivery.RoomID) (after, lastCommit uint64, err error) {
-	err = e.Store.View(ctx, func(tx Tx) error {
-		return tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
-			entry, err := parseRaw(value)
-			switch {
-			case err != nil:
-				return false, err
-			case entry.Kind == delivery.KindIncarnation && entry.Seq > delivery.IncarnationJump:
-				after = entry.Seq - delivery.IncarnationJump - 1
-			case entry.Kind == delivery.KindCommit:
-				lastCommit = entry.Seq
-			}
-			return true, nil
-		})
+func (e *Engine) offerPiece(ctx context.Context, r *room, offer delivery.HealRequest) (got delivery.HealResponse, err error) {
+	if !offer.More && r.state.group != nil && r.state.group.Active() {
+		if offer.GroupInfo, err = r.state.group.GroupInfo(false, nil); err != nil {
+			return got, fmt.Errorf("sdk: offer kept entries: %w", err)
+		}
+	}
+	if got, err = e.client.Heal(ctx, r.rec.ID, offer); err != nil {
+		return got, e.fail(ctx, err)
+	}
+	if got.Taken < 0 || got.Taken > len(offer.Entries) {
+		return got, fmt.Errorf("%w: it took %d of %d entries", client.ErrGarbage, got.Taken, len(offer.Entries))
+	}
+	return got, nil
+}
+
+// noteRestore notes when the log says that the service was restored. Who came into
+// the room after the backup sees the jump alone: everything since it came in may
+// be lost.
+func (r *room) noteRestore(entry delivery.Entry) {
+	switch {
+	case entry.Kind == delivery.KindIncarnation:
+		r.rec.Lost = entry.Seq - min(entry.Seq-1, delivery.IncarnationJump)
+	case entry.Seq > r.rec.Cursor+delivery.IncarnationJump/2:
+		r.rec.Lost = max(r.rec.Joined, 1)
+	default:
+		return
+	}
+	r.given = 0
+}
+
+// First and longest wait between offers of a room that the service does not know.
+const (
+	callAgain   = 10 * time.Second
+	callAtLeast = 10 * time.Minute
+)
+
+// unknown deals with a room that the service does not know, or not this device in
+// it: it was restored from a backup. What is kept of the room is offered, now and
+// then again; back says that this device is in it once more.
+func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
+	now := e.Now()
+	if now.Before(r.calls) {
+		return false, nil
+	}
+	r.waits = min(max(2*r.waits, callAgain), callAtLeast)
+	r.calls = now.Add(r.waits)
+	if r.rec.Lost == 0 {
+		r.rec.Lost, r.given = max(r.rec.Joined, 1), 0
+		if err := e.Store.Update(ctx, r.save); err != nil {
+			return false, err
+		}
+	}
+	if _, err := e.offer(ctx, r); delivery.CodeOf(err) == delivery.CodeNotFound {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	r.waits = 0
+	return true, nil
+}
+
+// regain gives a room that the restored service may have lost entries of what this
+// device holds of them. When the room is open and read to its end, what this
+// device had said and what nobody brought back is said again: the same message,
+// with the same id. more says that there is something to read.
+func (e *Engine) regain(ctx context.Context, r *room) (more bool, err error) {
+	if r.rec.Lost == 0 || r.rec.Status != StatusOpen || r.state.group == nil || !r.state.group.Active() {
+		return false, nil
+	}
+	got, err := e.offer(ctx, r)
+	if delivery.CodeOf(err) == delivery.CodeNotFound {
+		return false, nil // it was removed meanwhile, which it reads in the log
+	}
+	if err != nil || got.Head > r.rec.Cursor {
+		return err == nil, err
+	}
+	if got.Status == delivery.RoomHealing {
+		return false, nil
+	}
+	before := r.rec
+	err = e.Store.Update(ctx, func(tx Tx) error {
+		if err := e.sayAgain(tx, r); err != nil {
+			return err
+		}
+		r.rec.Lost = 0
+		return r.save(tx)
 	})
-	return after, lastCommit, err
+	if err != nil {
+		r.rec = before
+	}
+	return false, err
 }
 
-// restored is called when a room's log tells of a restore: what the service lost
-// beside the log is given to it again, then what it lost of the log.
-func (e *Engine) restored(ctx context.Context, r *room) error {
-	if err := e.bringBack(ctx); err != nil {
+// sayAgain puts messages of this device into the outbox that had been accepted and
+// that the restored log lacks.
+func (e *Engine) sayAgain(tx Tx, r *room) error {
+	var said []delivery.KeptEntry
+	back := map[[32]byte]bool{}
+	err := tx.Scan(TableRaw, roomKey(r.rec.ID, ""), seqKey(r.rec.ID, r.rec.Lost-1), func(_ string, value []byte) (bool, error) {
+		entry, err := parseRaw(value)
+		switch {
+		case err != nil:
+			return false, err
+		case entry.Seq >= r.rec.Lost+delivery.IncarnationJump:
+			back[sha256.Sum256(entry.Bytes)] = true
+		case entry.Kind == delivery.KindApplication:
+			said = append(said, entry)
+		}
+		return true, nil
+	})
+	if err != nil {
 		return err
 	}
-	_, err := e.offer(ctx, r)
-	return err
+	queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+	if err != nil {
+		return err
+	}
+	number := uint64(0)
+	if n := len(queue); n > 0 {
+		number = queue[n-1].Number
+	}
+	for _, entry := range said {
+		l, found, err := tx.LineAt(r.rec.ID, entry.Seq)
+		if err != nil {
+			return err
+		}
+		if !found || !l.Mine || l.Deleted || len(l.Content) == 0 || back[sha256.Sum256(entry.Bytes)] {
+			continue
+		}
+		if m, err := content.Decode(l.Content); err != nil {
+			continue
+		} else if id, err := m.ID(); err != nil || id != l.ID {
+			continue // its text was replaced by an edit
+		}
+		number++
+		w := waiting{Room: r.rec.ID, Number: number, ID: l.ID, Content: l.Content, Blobs: entry.Blobs, TimeMS: e.nowMS(), Again: true}
+		if err := put(tx, TableOutbox, w.key(), w); err != nil {
+			return err
+		}
+	}
+	return nil
 }

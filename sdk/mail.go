@@ -215,6 +215,7 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	}
 	defer done()
 	rec := e.newRecord(id, s, startSeq)
+	rec.Lost = r.rec.Lost
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
 	ref, err := j.Bundle.Ref()
 	if err != nil {

@@ -119,7 +119,8 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 	}
 	// The service first: a room that it does not know is of no use, and one that
 	// this device forgot hurts nobody.
-	if err := e.client.CreateRoom(ctx, delivery.CreateRoomRequest{GroupInfo: gi, Tree: step.Next.RatchetTree()}); err != nil {
+	founding := delivery.CreateRoomRequest{GroupInfo: gi, Tree: step.Next.RatchetTree()}
+	if err := e.client.CreateRoom(ctx, founding); err != nil {
 		return id, e.fail(ctx, err)
 	}
 	rec := e.newRecord(id, s, 0)
@@ -132,6 +133,9 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 			if err := tx.Put(TableSetting, madeKey(key), []byte(id.String())); err != nil {
 				return err
 			}
+		}
+		if err := putFounding(tx, id, e.nowMS(), founding); err != nil {
+			return err
 		}
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 			return err

@@ -1,11 +1,16 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 )
 
@@ -15,22 +20,95 @@ const retention = 30 * 24 * time.Hour
 
 var errRaw = errors.New("sdk: a kept entry cannot be read")
 
-// putRaw keeps an entry: seq ‖ epoch ‖ kind ‖ accepted ‖ bytes, big-endian.
-func putRaw(tx Tx, id delivery.RoomID, e delivery.Entry) error {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 25+len(e.Bytes)), e.Seq)
-	b = append(binary.BigEndian.AppendUint64(b, e.Epoch), byte(e.Kind))
-	b = append(binary.BigEndian.AppendUint64(b, uint64(e.AcceptedMS)), e.Bytes...)
-	return tx.Put(TableRaw, seqKey(id, e.Seq), b)
+const (
+	rawHead  = 25   // bytes before the blobs or the entry
+	rawBlobs = 0x80 // in the kind's byte: blobs follow
+)
+
+// putRaw keeps an entry: seq ‖ epoch ‖ kind ‖ accepted ‖ bytes, big-endian. With
+// the highest bit of the kind the bytes follow a count and as many blob ids.
+func putRaw(tx Tx, id delivery.RoomID, k delivery.KeptEntry) error {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, rawHead+1+16*len(k.Blobs)+len(k.Bytes)), k.Seq)
+	kind := byte(k.Kind)
+	if len(k.Blobs) > 0 {
+		kind |= rawBlobs
+	}
+	b = append(binary.BigEndian.AppendUint64(b, k.Epoch), kind)
+	b = binary.BigEndian.AppendUint64(b, uint64(k.AcceptedMS))
+	if len(k.Blobs) > 0 {
+		b = append(b, byte(len(k.Blobs)))
+		for _, blob := range k.Blobs {
+			b = append(b, blob[:]...)
+		}
+	}
+	return tx.Put(TableRaw, seqKey(id, k.Seq), append(b, k.Bytes...))
 }
 
-func parseRaw(b []byte) (delivery.Entry, error) {
-	if len(b) < 25 {
-		return delivery.Entry{}, errRaw
+func parseRaw(b []byte) (delivery.KeptEntry, error) {
+	if len(b) < rawHead {
+		return delivery.KeptEntry{}, errRaw
 	}
-	return delivery.Entry{
-		Seq: binary.BigEndian.Uint64(b), Epoch: binary.BigEndian.Uint64(b[8:]), Kind: delivery.EntryKind(b[16]),
-		AcceptedMS: int64(binary.BigEndian.Uint64(b[17:])), Bytes: b[25:],
-	}, nil
+	k := delivery.KeptEntry{Entry: delivery.Entry{
+		Seq: binary.BigEndian.Uint64(b), Epoch: binary.BigEndian.Uint64(b[8:]), Kind: delivery.EntryKind(b[16] &^ rawBlobs),
+		AcceptedMS: int64(binary.BigEndian.Uint64(b[17:])), Bytes: b[rawHead:],
+	}}
+	if b[16]&rawBlobs == 0 {
+		return k, nil
+	}
+	if len(k.Bytes) == 0 || len(k.Bytes) < 1+16*int(k.Bytes[0]) {
+		return delivery.KeptEntry{}, errRaw
+	}
+	k.Blobs = make([]delivery.BlobID, k.Bytes[0])
+	for i := range k.Blobs {
+		k.Blobs[i] = delivery.BlobID(k.Bytes[1+16*i:])
+	}
+	k.Bytes = k.Bytes[1+16*len(k.Blobs):]
+	return k, nil
+}
+
+// listed are the blobs that the append of an entry listed: its sender knows, and
+// who reads it finds them in the content.
+func (e *Engine) listed(tx Tx, r *room, o opened) ([]delivery.BlobID, error) {
+	switch {
+	case o.again:
+		return r.seen[sha256.Sum256(o.entry.Bytes)], nil
+	case o.app != nil:
+		return blobsIn(o.app.Content, e.account.Domain), nil
+	case o.own:
+		queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+		for _, w := range queue {
+			if bytes.Equal(w.Entry, o.entry.Bytes) {
+				return w.Blobs, nil
+			}
+		}
+		return nil, err
+	}
+	return nil, nil
+}
+
+// blobsIn finds the blobs of a home that a message refers to.
+func blobsIn(encoded []byte, domain string) (out []delivery.BlobID) {
+	m, err := content.Decode(encoded)
+	if err != nil {
+		return nil
+	}
+	var walk func(content.Part)
+	walk = func(p content.Part) {
+		switch c := p.Content.(type) {
+		case content.External:
+			name, here := strings.CutPrefix(c.URL, "mimi://"+domain+"/b/")
+			id, err := delivery.ParseBlobID(name)
+			if here && err == nil && len(out) < delivery.MaxAppendBlobs && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		case content.Multi:
+			for _, part := range c.Parts {
+				walk(part)
+			}
+		}
+	}
+	walk(m.Body)
+	return out
 }
 
 // trim forgets entries past retention and lines that expired.
@@ -58,6 +136,9 @@ func (e *Engine) trim(ctx context.Context) error {
 				if err := tx.Delete(TableRaw, key); err != nil {
 					return err
 				}
+			}
+			if err := trimFounding(tx, r.ID, limit); err != nil {
+				return err
 			}
 			if err := expire(tx, r.ID, e.nowMS()); err != nil {
 				return err
@@ -88,8 +169,9 @@ func expire(tx Tx, id delivery.RoomID, nowMS int64) error {
 }
 
 // keptAfter are entries of a room behind a seq as they were read, without
-// incarnations: one offer's worth. next is the seq to go on from.
-func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64) (out []delivery.Entry, next uint64, err error) {
+// incarnations: one offer's worth. next is the seq to go on from, more says that
+// there is something.
+func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64) (out []delivery.KeptEntry, next uint64, more bool, err error) {
 	size := 0
 	next = after
 	err = e.Store.View(ctx, func(tx Tx) error {
@@ -98,15 +180,43 @@ func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64
 			if err != nil {
 				return false, err
 			}
-			if size += len(entry.Bytes) + 32; size > delivery.MaxLogPage && len(out) > 0 {
+			size += len(entry.Bytes) + 16*len(entry.Blobs) + 40
+			if more = len(out) > 0 && (size > delivery.MaxLogPage || len(out) == offerAtMost); more {
 				return false, nil
 			}
 			next = entry.Seq
 			if entry.Kind != delivery.KindIncarnation {
 				out = append(out, entry)
 			}
-			return len(out) < offerAtMost, nil
+			return true, nil
 		})
 	})
-	return out, next, err
+	return out, next, more, err
+}
+
+// putFounding keeps the request that a room was made by, behind the time of it: its
+// creator can make it again for a service that lost it.
+func putFounding(tx Tx, id delivery.RoomID, nowMS int64, req delivery.CreateRoomRequest) error {
+	return tx.Put(TableSetting, settingFounding+id.String(), req.AppendTo(binary.BigEndian.AppendUint64(nil, uint64(nowMS))))
+}
+
+// founding is a kept one as an offer carries it; nil = none.
+func (e *Engine) founding(ctx context.Context, id delivery.RoomID) (founding []byte, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		b, err := tx.Get(TableSetting, settingFounding+id.String())
+		if len(b) > 8 {
+			founding = b[8:]
+		}
+		return err
+	})
+	return founding, err
+}
+
+// trimFounding forgets one that is past retention: so is the room's beginning.
+func trimFounding(tx Tx, id delivery.RoomID, limit int64) error {
+	b, err := tx.Get(TableSetting, settingFounding+id.String())
+	if err != nil || len(b) < 8 || int64(binary.BigEndian.Uint64(b)) >= limit {
+		return err
+	}
+	return tx.Delete(TableSetting, settingFounding+id.String())
 }

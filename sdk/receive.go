@@ -24,14 +24,29 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
 			return e.comeIn(ctx, r, r.rec.ID, "this device was away for longer than messages are kept", groundTrimmed)
 		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
-			// Who was removed reads in the log that it was. So the service has lost this
-			// device's entry: it comes back when somebody heals the room.
-			return fmt.Errorf("%w: the service does not know it there: %w", ErrOut, err)
+			// Who was removed reads in the log that it was. So the service has lost the
+			// room or this device's entry into it: it comes back when somebody heals the
+			// room.
+			back, failed := e.unknown(ctx, r)
+			if failed != nil {
+				return failed
+			}
+			if !back {
+				return fmt.Errorf("%w: the service does not know it there: %w", ErrOut, err)
+			}
+			continue
 		case err != nil:
 			return e.fail(ctx, err)
 		}
 		if len(page.Entries) == 0 {
-			return e.caughtUp(ctx, r)
+			more, err := e.regain(ctx, r)
+			if err != nil {
+				return err
+			}
+			if !more {
+				return e.caughtUp(ctx, r)
+			}
+			continue
 		}
 		restored := page.Entries[0].Seq > r.rec.Cursor+delivery.IncarnationJump/2 ||
 			slices.ContainsFunc(page.Entries, func(x delivery.Entry) bool { return x.Kind == delivery.KindIncarnation })
@@ -42,12 +57,19 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return e.rejoin(ctx, r, r.rec.Renew)
 		}
 		if restored {
-			if err := e.restored(ctx, r); err != nil {
+			if err := e.bringBack(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		if r.rec.Cursor >= page.Head {
+		if r.rec.Cursor < page.Head {
+			continue
+		}
+		more, err := e.regain(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !more {
 			return e.caughtUp(ctx, r)
 		}
 	}
@@ -71,6 +93,7 @@ type opened struct {
 	before *policy.Roster // with commit: who was in the room, and who is
 	after  *policy.Roster
 	copied bool   // commit by which another copy of this profile took this device's place
+	again  bool   // read before the service was restored
 	own    bool   // said by this device: its content is in the outbox or kept already
 	cause  string // why it cannot be read
 }
@@ -148,12 +171,17 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 			}
 		}
 		for _, o := range done {
+			blobs, err := e.listed(tx, r, o) // before note empties the outbox
+			if err != nil {
+				return err
+			}
 			if err := e.note(tx, r, o); err != nil {
 				return err
 			}
-			if err := putRaw(tx, r.rec.ID, o.entry); err != nil {
+			if err := putRaw(tx, r.rec.ID, delivery.KeptEntry{Entry: o.entry, Blobs: blobs}); err != nil {
 				return err
 			}
+			r.noteRestore(o.entry)
 			r.rec.Cursor = o.entry.Seq
 			if o.commit != nil { // whatever was in flight is settled by it
 				if err := forgetFlying(tx, r.rec.ID); err != nil {
@@ -178,7 +206,10 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 // everything else that cannot be read names its cause in the result.
 func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *mls.Step, error) {
 	o := opened{entry: entry}
-	if entry.Kind == delivery.KindIncarnation || s.group == nil || r.seen[sha256.Sum256(entry.Bytes)] {
+	if entry.Kind == delivery.KindIncarnation || s.group == nil {
+		return o, s, nil, nil
+	}
+	if _, o.again = r.seen[sha256.Sum256(entry.Bytes)]; o.again {
 		return o, s, nil, nil
 	}
 	got, err := s.group.Process(entry.Bytes, mls.ProcessParams{Now: time.UnixMilli(entry.AcceptedMS)})
@@ -289,16 +320,22 @@ func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry
 	restored := false
 	for _, entry := range entries {
 		restored = restored || entry.Kind == delivery.KindIncarnation || entry.Seq >= delivery.IncarnationJump
+		if entry.Kind == delivery.KindIncarnation {
+			r.seen = nil // what was read since the last one counts too
+		}
 	}
 	if r.seen != nil || !restored && r.rec.Cursor < delivery.IncarnationJump {
 		return nil
 	}
-	seen := map[[32]byte]bool{}
+	seen := map[[32]byte][]delivery.BlobID{}
 	err := e.Store.View(ctx, func(tx Tx) error {
 		return tx.Scan(TableRaw, roomKey(r.rec.ID, ""), "", func(_ string, value []byte) (bool, error) {
 			entry, err := parseRaw(value)
 			if err == nil && len(entry.Bytes) > 0 {
-				seen[sha256.Sum256(entry.Bytes)] = true
+				hash := sha256.Sum256(entry.Bytes)
+				if len(seen[hash]) == 0 {
+					seen[hash] = entry.Blobs
+				}
 			}
 			return true, err
 		})

@@ -44,6 +44,9 @@ type Room struct {
 	Epoch     uint64              `json:"epoch"`
 	Successor *delivery.RoomID    `json:"successor,omitempty"`
 	Muted     bool                `json:"muted,omitempty"`
+	// Lost: the service was restored from a backup and may have lost entries from
+	// this seq on; what this device holds of them has not come back yet.
+	Lost uint64 `json:"lost,omitempty"`
 }
 
 // Request is a room that a stranger invites to. Nothing is sent to it and no
@@ -81,6 +84,7 @@ type waiting struct {
 	Entry   []byte            `json:"entry,omitempty"` // ciphertext that may have left already
 	Epoch   uint64            `json:"epoch,omitempty"`
 	TimeMS  int64             `json:"time_ms"`
+	Again   bool              `json:"again,omitempty"` // it was accepted before, by a service that lost it
 }
 
 func (w waiting) key() string { return fmt.Sprintf("%s/%016x", w.Room, w.Number) }

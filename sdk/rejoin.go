@@ -134,7 +134,7 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		if err := e.proven(ctx, r, o, g); err != nil {
 			return err
 		}
-		got, step, err := e.enterFromOutside(ctx, id, o)
+		got, message, step, err := e.enterFromOutside(ctx, id, o)
 		if again(err) {
 			if err := e.pause(ctx, try, err); err != nil {
 				return err
@@ -144,7 +144,7 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		if err != nil {
 			return e.fail(ctx, err)
 		}
-		return e.entered(ctx, r, got, step, why)
+		return e.entered(ctx, r, got, message, step, why)
 	}
 	return delivery.Refuse(delivery.CodeRetry, "the chat changes faster than this device can come back: try again")
 }
@@ -158,7 +158,7 @@ func again(err error) bool {
 }
 
 // enterFromOutside makes the external commit and sends it.
-func (e *Engine) enterFromOutside(ctx context.Context, id delivery.RoomID, o *outside) (delivery.Accepted, *mls.StagedCommit, error) {
+func (e *Engine) enterFromOutside(ctx context.Context, id delivery.RoomID, o *outside) (got delivery.Accepted, message []byte, staged *mls.StagedCommit, err error) {
 	p := mls.ExternalJoinParams{
 		Random: e.Random, Now: e.Now(), GroupInfo: o.info, Tree: o.tree, Signer: e.signer(o.public.Suite().ID()), Credential: e.credential(),
 		Capabilities: policy.Capabilities(), LeafExtensions: policy.LeafExtensions(), SelfRemoves: o.removals,
@@ -168,17 +168,17 @@ func (e *Engine) enterFromOutside(ctx context.Context, id delivery.RoomID, o *ou
 	}
 	c, err := e.mls.ExternalJoin(p)
 	if err != nil {
-		return delivery.Accepted{}, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
+		return got, nil, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
 	}
-	got, err := e.client.Append(ctx, id, delivery.AppendRequest{Entry: c.Message, GroupInfo: c.GroupInfo})
+	got, err = e.client.Append(ctx, id, delivery.AppendRequest{Entry: c.Message, GroupInfo: c.GroupInfo})
 	if err != nil {
-		return got, nil, err
+		return got, nil, nil, err
 	}
-	staged, err := c.Apply(nil, e.Now())
+	staged, err = c.Apply(nil, e.Now())
 	if err != nil {
-		return got, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
+		return got, nil, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
 	}
-	return got, staged, nil
+	return got, c.Message, staged, nil
 }
 
 func (e *Engine) signer(id wire.CipherSuite) *suite.SignatureKey {
@@ -191,7 +191,7 @@ func (e *Engine) signer(id wire.CipherSuite) *suite.SignatureKey {
 }
 
 // entered stores the room as it is after an external commit of this device.
-func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, c *mls.StagedCommit, why string) error {
+func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, message []byte, c *mls.StagedCommit, why string) error {
 	s, err := newState(c.Next)
 	if err != nil {
 		return err
@@ -223,6 +223,10 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, c 
 				return err
 			}
 			rec.Title, rec.Disappear = kept.Title, kept.Disappear
+		}
+		entry := delivery.Entry{Seq: got.Seq, Epoch: c.Next.Epoch() - 1, Kind: delivery.KindCommit, AcceptedMS: got.AcceptedMS, Bytes: message}
+		if err := putRaw(tx, id, delivery.KeptEntry{Entry: entry}); err != nil {
+			return err
 		}
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -22,7 +23,12 @@ type room struct {
 
 	rec   Room
 	state state
-	seen  map[[32]byte]bool // entries that were read before the service was restored; nil before that
+	// seen are entries that were read before the service was restored, with their
+	// blobs; nil before that.
+	seen  map[[32]byte][]delivery.BlobID
+	given uint64    // up to which kept seq the restored service has everything
+	calls time.Time // when a room that the service does not know is offered again
+	waits time.Duration
 }
 
 // state is what a room's group is at one epoch. group is nil when this device is

@@ -314,7 +314,7 @@ func (e *Engine) arrived(ctx context.Context, r *room, w waiting, got delivery.A
 			r.rec.Cursor = got.Seq
 		}
 		entry := delivery.Entry{Seq: got.Seq, Epoch: w.Epoch, Kind: delivery.KindApplication, AcceptedMS: got.AcceptedMS, Bytes: w.Entry}
-		if err := putRaw(tx, r.rec.ID, entry); err != nil {
+		if err := putRaw(tx, r.rec.ID, delivery.KeptEntry{Entry: entry, Blobs: w.Blobs}); err != nil {
 			return err
 		}
 		return e.accepted(tx, r, w, base)
@@ -376,12 +376,16 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 		if err := e.heal(ctx, r, err); err != nil {
 			return false, err
 		}
-		return true, nil // the same bytes
+		return e.waits(ctx, *w) // with the same bytes
 	case delivery.CodeSucceeded:
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	case delivery.CodeNotFound, delivery.CodeRevoked, delivery.CodeRefused, delivery.CodeBadRequest, delivery.CodeTooLarge:
 		if c := e.catchUp(ctx, r); c != nil {
 			return false, e.setAside(ctx, *w, errors.Join(err, c))
+		}
+		if w.Again && len(w.Blobs) > 0 && r.rec.Status == StatusOpen {
+			w.Blobs = nil // the service has lost their bytes; what was said beside them goes out
+			return e.again(ctx, r, w)
 		}
 		if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Status != StatusOpen {
 			err = errors.Join(ErrOut, err)
@@ -408,6 +412,18 @@ func (e *Engine) again(ctx context.Context, r *room, w *waiting) (bool, error) {
 		return put(tx, TableOutbox, w.key(), w)
 	})
 	return err == nil && !gone, err
+}
+
+// waits reports whether a message is in the outbox still: catching up may have
+// found it in the log.
+func (e *Engine) waits(ctx context.Context, w waiting) (found bool, err error) {
+	err = e.Store.View(ctx, func(tx Tx) (err error) {
+		var kept waiting
+		found, err = get(tx, TableOutbox, w.key(), &kept)
+		found = found && kept.ID == w.ID
+		return err
+	})
+	return found, err
 }
 
 // Flush delivers what waits in all rooms. A room that cannot take its messages
