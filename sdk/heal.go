@@ -175,8 +175,9 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 // regain gives a room that the restored service may have lost entries of what this
 // device holds of them. When the room is open and read to its end, what this
 // device had said and what nobody brought back is said again: the same message,
-// with the same id. more says that there is something to read.
-func (e *Engine) regain(ctx context.Context, r *room) (more bool, err error) {
+// with the same id. head is up to where the log was read, more says that there is
+// something behind it now.
+func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, err error) {
 	if r.rec.Lost == 0 || r.rec.Status != StatusOpen || r.state.group == nil || !r.state.group.Active() {
 		return false, nil
 	}
@@ -184,7 +185,7 @@ func (e *Engine) regain(ctx context.Context, r *room) (more bool, err error) {
 	if delivery.CodeOf(err) == delivery.CodeNotFound {
 		return false, nil // it was removed meanwhile, which it reads in the log
 	}
-	if err != nil || got.Head > r.rec.Cursor {
+	if err != nil || got.Head > max(head, r.rec.Cursor) {
 		return err == nil, err
 	}
 	if got.Status == delivery.RoomHealing {

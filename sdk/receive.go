@@ -39,7 +39,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return e.fail(ctx, err)
 		}
 		if len(page.Entries) == 0 {
-			more, err := e.regain(ctx, r)
+			more, err := e.regain(ctx, r, page.Head)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		if r.rec.Cursor < page.Head {
 			continue
 		}
-		more, err := e.regain(ctx, r)
+		more, err := e.regain(ctx, r, page.Head)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 	}
 	// A device whose entry into the room was healed does not see the incarnation
 	// entry itself, only the jump behind it.
-	if first := entries[0]; first.Seq > r.rec.Cursor+1 && first.Kind != delivery.KindIncarnation && first.Seq < r.rec.Cursor+delivery.IncarnationJump/2 {
+	if first := entries[0]; first.Seq > r.rec.Cursor+1 && first.Kind != delivery.KindIncarnation && first.Seq < r.rec.Cursor+delivery.IncarnationJump/2 && !e.wentAgain(ctx, r) {
 		return fmt.Errorf("%w: the log jumps from %d to %d", client.ErrGarbage, r.rec.Cursor, first.Seq)
 	}
 	if err := e.remember(ctx, r, entries); err != nil {
@@ -155,6 +155,25 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 		return e.mend(ctx, r, broken)
 	}
 	return nil
+}
+
+// wentAgain reports whether the last entry that was read may be this device's
+// removal, offered again after a restore and read long ago: it does not see what
+// lies between that and its coming back.
+func (e *Engine) wentAgain(ctx context.Context, r *room) (again bool) {
+	if r.rec.Lost == 0 {
+		return false
+	}
+	err := e.Store.View(ctx, func(tx Tx) error {
+		raw, err := tx.Get(TableRaw, seqKey(r.rec.ID, r.rec.Cursor))
+		if err != nil || raw == nil {
+			return err
+		}
+		entry, err := parseRaw(raw)
+		again = entry.Kind == delivery.KindCommit
+		return err
+	})
+	return again && err == nil
 }
 
 // keep stores what entries brought and goes on with the state after them.

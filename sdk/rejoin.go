@@ -228,6 +228,9 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		if err := putRaw(tx, id, delivery.KeptEntry{Entry: entry}); err != nil {
 			return err
 		}
+		if before.ID == id && got.Seq > before.Cursor+delivery.IncarnationJump/2 {
+			rec.Lost, r.given = max(before.Joined, 1), 0 // the restore lies between
+		}
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {
 			if err := e.gap(tx, r, before.Cursor+1, got.Seq-1, why); err != nil {
