@@ -93,7 +93,9 @@ func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse,
 			// The rest is behind something that others may have: this is all for now.
 			if more {
 				offer.Entries, offer.More = piece[got.Taken:got.Taken+1], false
-				got, err = e.offerPiece(ctx, r, offer)
+				if got, err = e.offerPiece(ctx, r, offer); err != nil {
+					return got, err
+				}
 			}
 			break
 		}
@@ -108,7 +110,7 @@ func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse,
 	if dropped > 0 {
 		e.Warn("%d entries that this device kept fit nowhere in the restored chat any more", dropped)
 	}
-	return got, err
+	return got, nil
 }
 
 func (e *Engine) offerPiece(ctx context.Context, r *room, offer delivery.HealRequest) (got delivery.HealResponse, err error) {
