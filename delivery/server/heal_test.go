@@ -225,7 +225,7 @@ func TestRemovedMemberOffersTheTruthOnly(t *testing.T) {
 
 	w.lose(t, in, saved, p...)
 	_, err := p[2].offerAll(id, delivery.HealRequest{Entries: kept}) // eve may bring it herself
-	wantCode(t, err, delivery.CodeNotFound)                           // and is out by it
+	wantCode(t, err, delivery.CodeNotFound)                          // and is out by it
 	if h := p[0].head(id); h.Epoch != 2 {
 		t.Fatalf("%+v", h)
 	}
