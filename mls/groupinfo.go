@@ -64,5 +64,5 @@ func greaseExtension(random io.Reader) (wire.Extension, error) {
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return wire.Extension{}, fmt.Errorf("mls: reading randomness: %w", err)
 	}
-	return wire.Extension{ExtensionType: wire.ExtensionType(uint16(b[0]%15)*0x1010 + 0x0a0a), ExtensionData: b[1:]}, nil
+	return wire.Extension{ExtensionType: wire.ExtensionType(grease(b[0])), ExtensionData: b[1:]}, nil
 }

@@ -56,6 +56,9 @@ func DefaultCapabilities(suites ...wire.CipherSuite) wire.Capabilities {
 	}
 }
 
+// grease gives one of the 15 GREASE values (RFC 9420 Section 13.5).
+func grease(pick byte) uint16 { return uint16(pick%15)*0x1010 + 0x0a0a }
+
 // greased adds one GREASE value to each list of the capabilities that may hold
 // unknown values (RFC 9420 Section 13.5).
 func greased(random io.Reader, c wire.Capabilities) (wire.Capabilities, error) {
@@ -63,11 +66,10 @@ func greased(random io.Reader, c wire.Capabilities) (wire.Capabilities, error) {
 	if _, err := io.ReadFull(random, pick[:]); err != nil {
 		return c, fmt.Errorf("mls: reading randomness: %w", err)
 	}
-	value := func(i int) uint16 { return uint16(pick[i]%15)*0x1010 + 0x0a0a }
-	c.CipherSuites = append(c.CipherSuites[:len(c.CipherSuites):len(c.CipherSuites)], wire.CipherSuite(value(0)))
-	c.Extensions = append(c.Extensions[:len(c.Extensions):len(c.Extensions)], wire.ExtensionType(value(1)))
-	c.Proposals = append(c.Proposals[:len(c.Proposals):len(c.Proposals)], wire.ProposalType(value(2)))
-	c.Credentials = append(c.Credentials[:len(c.Credentials):len(c.Credentials)], wire.CredentialType(value(3)))
+	c.CipherSuites = append(c.CipherSuites[:len(c.CipherSuites):len(c.CipherSuites)], wire.CipherSuite(grease(pick[0])))
+	c.Extensions = append(c.Extensions[:len(c.Extensions):len(c.Extensions)], wire.ExtensionType(grease(pick[1])))
+	c.Proposals = append(c.Proposals[:len(c.Proposals):len(c.Proposals)], wire.ProposalType(grease(pick[2])))
+	c.Credentials = append(c.Credentials[:len(c.Credentials):len(c.Credentials)], wire.CredentialType(grease(pick[3])))
 	return c, nil
 }
 

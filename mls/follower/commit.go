@@ -1,7 +1,6 @@
 package follower
 
 import (
-	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -128,13 +127,4 @@ func (s *Staged) CheckWelcome(welcomes ...*wire.Welcome) error {
 		return invalid(ErrWelcome, "%d of %d new members have no entry", len(open), len(s.packages))
 	}
 	return nil
-}
-
-// suiteOf is suite.Lookup with the error of stored state.
-func suiteOf(id wire.CipherSuite) (*suite.Suite, error) {
-	cs, err := suite.Lookup(id)
-	if err != nil {
-		return nil, stateError("%w", err)
-	}
-	return cs, nil
 }

@@ -49,17 +49,6 @@ func (d *Draft) AddedKeyPackages() []*wire.KeyPackage { return d.packages }
 // Suite returns the group's cipher suite.
 func (d *Draft) Suite() *suite.Suite { return d.group.cs }
 
-// IsAdded reports whether the leaf was filled by an Add of the same commit: such
-// leaves are left out when path secrets are encrypted (§7.5).
-func (d *Draft) IsAdded(l tree.LeafIndex) bool {
-	for _, a := range d.Added {
-		if a == l {
-			return true
-		}
-	}
-	return false
-}
-
 // Draft validates a list of proposals for a commit by sender (§12.2) and applies
 // it (§12.3). Proposals by reference must be held. For an external commit the
 // sender's type is new_member_commit.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -32,7 +33,7 @@ func (g *Group) flags() uint8 {
 	return 0
 }
 
-// seal appends the checksum of b, and open checks and removes it.
+// seal appends the checksum of b from a place on, and unseal checks and removes it.
 func seal(b []byte, from int) []byte {
 	sum := sha256.Sum256(b[from:])
 	return append(b, sum[:]...)
@@ -206,4 +207,13 @@ func Load(base []byte, deltas ...[]byte) (*Group, error) {
 		}
 	}
 	return g, nil
+}
+
+// suiteOf is suite.Lookup with the error of stored state.
+func suiteOf(id wire.CipherSuite) (*suite.Suite, error) {
+	cs, err := suite.Lookup(id)
+	if err != nil {
+		return nil, stateError("%w", err)
+	}
+	return cs, nil
 }

@@ -350,7 +350,7 @@ func (w *world) path(d *Draft, name string, key *suite.SignatureKey, b bad) *wir
 		if copath.Contains(d.Committer) {
 			copath = n.Right()
 		}
-		for range d.Tree.Resolution(copath, d.IsAdded) {
+		for range d.Tree.Resolution(copath, func(l tree.LeafIndex) bool { return slices.Contains(d.Added, l) }) {
 			path.Nodes[i].EncryptedPathSecret = append(path.Nodes[i].EncryptedPathSecret, wire.HPKECiphertext{
 				KEMOutput: w.bytes(w.cs.KEMOutputSize()), Ciphertext: w.bytes(w.cs.HashSize() + w.cs.AEAD().Overhead())})
 		}

@@ -58,30 +58,6 @@ func (n NodeIndex) span() (first LeafIndex, count uint32) {
 // Root returns the root of a tree of width leaves; width is a power of two.
 func Root(width uint32) NodeIndex { return NodeIndex(width - 1) }
 
-// DirectPath returns the ancestors of n from its parent to the root, in a tree
-// of width leaves (Section 4.1.2).
-func DirectPath(n NodeIndex, width uint32) []NodeIndex {
-	root := Root(width)
-	path := make([]NodeIndex, 0, bits.Len32(width))
-	for n != root {
-		n = n.Parent()
-		path = append(path, n)
-	}
-	return path
-}
-
-// Copath returns the siblings of n and of its ancestors but the root, from the
-// leaf up, in a tree of width leaves (Section 4.1.2).
-func Copath(n NodeIndex, width uint32) []NodeIndex {
-	root := Root(width)
-	path := make([]NodeIndex, 0, bits.Len32(width))
-	for n != root {
-		path = append(path, n.Sibling())
-		n = n.Parent()
-	}
-	return path
-}
-
 // CommonAncestor returns the lowest node that has both leaves below it; for one
 // leaf twice, that leaf.
 func CommonAncestor(a, b LeafIndex) NodeIndex {
