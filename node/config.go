@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -72,63 +71,65 @@ func (c *Config) check() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var faults Faults
+	fault := func(setting, format string, args ...any) {
+		faults = append(faults, Fault{Setting: setting, Text: fmt.Sprintf(format, args...)})
+	}
 	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"metrics.bind", c.MetricsListen}} {
 		if _, _, err := net.SplitHostPort(a.addr); err != nil && a.addr != "off" {
-			fault("%s: %q is not host:port", a.name, a.addr)
+			fault(a.name, "%q is not host:port", a.addr)
 		}
 	}
 	if c.Database != "" && !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
-		fault("database: not a postgres:// URL")
+		fault("database", "not a postgres:// URL")
 	}
 	if c.MetricsToken != "" && len(c.MetricsToken) < minToken {
-		fault("metrics token: %d bytes, at least %d (openssl rand -hex 32 makes one)", len(c.MetricsToken), minToken)
+		fault("metrics.token", "%d bytes, at least %d (openssl rand -hex 32 makes one)", len(c.MetricsToken), minToken)
 	}
 	if c.Home != "" {
 		if b, err := hex.DecodeString(c.Home); err != nil || len(b) != len(identity.Home{}) || c.Home == "000000" {
-			fault("home: %q is not a label of six hex digits", c.Home)
+			fault("home", "%q is not a label of six hex digits", c.Home)
 		}
 	}
 	if strings.ContainsAny(c.Domain, "/ :?#@") {
-		fault("domain: %q is not a domain name", c.Domain)
+		fault("domain", "%q is not a domain name", c.Domain)
 	}
 	for name, v := range map[string]int64{
 		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
 		"max_blob_bytes": c.MaxBlobBytes, "drain_seconds": int64(c.DrainSeconds),
+		"pow.free_messages": int64(c.Work.FreeMessages), "pow.free_bytes": int64(c.Work.FreeBytes), "pow.step": int64(c.Work.Step), "pow.max_bits": int64(c.Work.MaxBits),
 		"archive.segments": int64(c.Archive.Segments), "archive.bytes": c.Archive.Bytes, "archive.wrapped_keys": int64(c.Archive.Keys),
 	} {
 		if v < 0 || v > 1<<50 {
-			fault("%s: %d is out of range", name, v)
+			fault(name, "%d is out of range", v)
 		}
 	}
 	if n := c.Archive.Snapshot; n < 0 || n > delivery.MaxSnapshot {
-		fault("archive.snapshot_bytes: %d is out of range, at most %d", n, delivery.MaxSnapshot)
+		fault("archive.snapshot_bytes", "%d is out of range, at most %d", n, delivery.MaxSnapshot)
 	}
 	for name, b := range c.Buckets {
 		if _, known := server.DefaultBuckets()[name]; !known {
-			fault("buckets: %q is not a bucket", name)
+			fault("buckets."+name, "there is no such bucket")
 		}
 		if b.Burst < 0 || b.PerHour < 0 {
-			fault("buckets.%s: a budget is not negative", name)
+			fault("buckets."+name, "a budget is not negative")
 		}
 	}
 	for rule, mode := range c.Rules {
 		if _, known := server.Rules()[rule]; !known {
-			fault("rules: %q is not a rule", rule)
+			fault("rules."+string(rule), "there is no such rule")
 		}
 		if !slices.Contains([]server.Mode{server.ModeOff, server.ModeShadow, server.ModeOn}, mode) {
-			fault("rules.%s: %q is not off, shadow or on", rule, mode)
+			fault("rules."+string(rule), "%q is not off, shadow or on", mode)
 		}
 	}
-	if err := c.Congestion.Check(); err != nil {
-		faults = append(faults, err)
+	for name, text := range c.Congestion.Faults() {
+		fault("congestion."+name, "%s", text)
 	}
 	if _, err := prefixes(c.TrustedProxies); err != nil {
-		fault("trusted_proxies: %w", err)
+		fault("trusted_proxies", "%s", err)
 	}
-	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(faults...)
+	return faults.err()
 }
 
 func def[T comparable](p *T, value T) {

@@ -1,21 +1,15 @@
 package node
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/BurntSushi/toml"
 
 	"github.com/askucher/compax-core/delivery/server"
 )
@@ -23,63 +17,63 @@ import (
 // file is the configuration file: JSON, or TOML when its name ends so. Every
 // field is optional.
 type file struct {
-	Dir                  string                      `json:"dir" toml:"dir"`
-	Listen               string                      `json:"listen" toml:"listen"`
-	Database             string                      `json:"database" toml:"database"`
-	Home                 string                      `json:"home" toml:"home"`
-	Domain               string                      `json:"domain" toml:"domain"`
-	Name                 string                      `json:"name" toml:"name"`
-	TrustedProxies       []string                    `json:"trusted_proxies" toml:"trusted_proxies"`
-	RetentionDays        int                         `json:"retention_days" toml:"retention_days"`
-	ArchiveRetentionDays int                         `json:"archive_retention_days" toml:"archive_retention_days"`
-	MaxBlobBytes         int64                       `json:"max_blob_bytes" toml:"max_blob_bytes"`
-	DrainSeconds         int                         `json:"drain_seconds" toml:"drain_seconds"`
-	Metrics              metricsSection              `json:"metrics" toml:"metrics"`
-	Pow                  powSection                  `json:"pow" toml:"pow"`
-	Archive              archiveSection              `json:"archive" toml:"archive"`
-	Congestion           congestionSection           `json:"congestion" toml:"congestion"`
-	Buckets              map[string]bucketSection    `json:"buckets" toml:"buckets"`
-	Rules                map[server.Rule]server.Mode `json:"rules" toml:"rules"`
+	Dir                  string                      `json:"dir"`
+	Listen               string                      `json:"listen"`
+	Database             string                      `json:"database"`
+	Home                 string                      `json:"home"`
+	Domain               string                      `json:"domain"`
+	Name                 string                      `json:"name"`
+	TrustedProxies       []string                    `json:"trusted_proxies"`
+	RetentionDays        int                         `json:"retention_days"`
+	ArchiveRetentionDays int                         `json:"archive_retention_days"`
+	MaxBlobBytes         int64                       `json:"max_blob_bytes"`
+	DrainSeconds         int                         `json:"drain_seconds"`
+	Metrics              metricsSection              `json:"metrics"`
+	Pow                  powSection                  `json:"pow"`
+	Archive              archiveSection              `json:"archive"`
+	Congestion           congestionSection           `json:"congestion"`
+	Buckets              map[string]bucketSection    `json:"buckets"`
+	Rules                map[server.Rule]server.Mode `json:"rules"`
 }
 
 type metricsSection struct {
-	Bind      string `json:"bind" toml:"bind"`
-	Token     string `json:"token" toml:"token"`
-	TokenFile string `json:"token_file" toml:"token_file"`
+	Bind      string `json:"bind"`
+	Token     string `json:"token"`
+	TokenFile string `json:"token_file"`
 }
 
 type powSection struct {
-	Off          bool `json:"off" toml:"off"`
-	FreeMessages int  `json:"free_messages" toml:"free_messages"`
-	FreeBytes    int  `json:"free_bytes" toml:"free_bytes"`
-	Step         int  `json:"step" toml:"step"`
-	MaxBits      int  `json:"max_bits" toml:"max_bits"`
+	Off          bool `json:"off"`
+	FreeMessages int  `json:"free_messages"`
+	FreeBytes    int  `json:"free_bytes"`
+	Step         int  `json:"step"`
+	MaxBits      int  `json:"max_bits"`
 }
 
 // archiveSection bounds what one account keeps sealed for itself.
 type archiveSection struct {
-	Segments int   `json:"segments" toml:"segments"`
-	Bytes    int64 `json:"bytes" toml:"bytes"`
-	Snapshot int   `json:"snapshot_bytes" toml:"snapshot_bytes"`
-	Keys     int   `json:"wrapped_keys" toml:"wrapped_keys"` // to each device
+	Segments int   `json:"segments"`
+	Bytes    int64 `json:"bytes"`
+	Snapshot int   `json:"snapshot_bytes"`
+	Keys     int   `json:"wrapped_keys"` // to each device
 }
 
 type congestionSection struct {
-	Off                bool         `json:"off" toml:"off"`
-	CPUBusy            float64      `json:"cpu_busy" toml:"cpu_busy"`
-	CPUCongested       float64      `json:"cpu_congested" toml:"cpu_congested"`
-	CPUCritical        float64      `json:"cpu_critical" toml:"cpu_critical"`
-	DiskFreeBusy       int64        `json:"disk_free_busy" toml:"disk_free_busy"`
-	DiskFreeCongested  int64        `json:"disk_free_congested" toml:"disk_free_congested"`
-	DiskFreeCritical   int64        `json:"disk_free_critical" toml:"disk_free_critical"`
-	MovedBusy          int64        `json:"moved_busy" toml:"moved_busy"`
-	MovedCongested     int64        `json:"moved_congested" toml:"moved_congested"`
-	MovedCritical      int64        `json:"moved_critical" toml:"moved_critical"`
-	MaxUploadBusy      int64        `json:"max_upload_busy" toml:"max_upload_busy"`
-	MaxUploadCongested int64        `json:"max_upload_congested" toml:"max_upload_congested"`
-	RefuseCallsAt      server.Level `json:"refuse_calls_at" toml:"refuse_calls_at"`
-	RefuseVoiceAt      server.Level `json:"refuse_voice_at" toml:"refuse_voice_at"`
-	CalmAfterSeconds   int64        `json:"calm_after_seconds" toml:"calm_after_seconds"`
+	Off                bool         `json:"off"`
+	CPUBusy            float64      `json:"cpu_busy"`
+	CPUCongested       float64      `json:"cpu_congested"`
+	CPUCritical        float64      `json:"cpu_critical"`
+	DiskFreeBusy       int64        `json:"disk_free_busy"`
+	DiskFreeCongested  int64        `json:"disk_free_congested"`
+	DiskFreeCritical   int64        `json:"disk_free_critical"`
+	MovedBusy          int64        `json:"moved_busy"`
+	MovedCongested     int64        `json:"moved_congested"`
+	MovedCritical      int64        `json:"moved_critical"`
+	MaxUploadBusy      int64        `json:"max_upload_busy"`
+	MaxUploadCongested int64        `json:"max_upload_congested"`
+	RefuseCallsAt      server.Level `json:"refuse_calls_at"`
+	RefuseVoiceAt      server.Level `json:"refuse_voice_at"`
+	CalmAfterSeconds   int64        `json:"calm_after_seconds"`
 }
 
 func (s congestionSection) limits() server.CongestionLimits {
@@ -93,8 +87,8 @@ func (s congestionSection) limits() server.CongestionLimits {
 }
 
 type bucketSection struct {
-	Burst   float64 `json:"burst" toml:"burst"`
-	PerHour float64 `json:"per_hour" toml:"per_hour"`
+	Burst   float64 `json:"burst"`
+	PerHour float64 `json:"per_hour"`
 }
 
 // The environment.
@@ -109,9 +103,9 @@ const (
 const defaultFile = "server.json"
 
 // Load reads the configuration file that the environment names, else
-// ./server.json if it is there, and what the environment says itself. A file
-// that cannot be parsed is an error with its name and line. getenv is os.Getenv
-// outside tests.
+// ./server.json if it is there, and what the environment says itself. What is
+// wrong is a [Faults] of everything at once, with file and line. getenv is
+// os.Getenv outside tests.
 func Load(getenv func(string) string) (Config, error) {
 	path, named := getenv(EnvConfig), true
 	if path == "" {
@@ -125,9 +119,11 @@ func Load(getenv func(string) string) (Config, error) {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	var f file
+	var faults Faults
+	where := lines{}
 	if raw != nil {
-		if err := parse(path, raw, &f); err != nil {
-			return Config{}, err
+		if where, faults = parse(path, raw, &f); where == nil {
+			return Config{}, faults.err()
 		}
 	}
 	c := f.config()
@@ -135,27 +131,35 @@ func Load(getenv func(string) string) (Config, error) {
 		sum := sha256.Sum256(raw)
 		c.Digest = "sha256:" + hex.EncodeToString(sum[:8])
 	}
-	var faults []error
 	if c.MetricsToken, err = f.Metrics.token(getenv(EnvMetricsToken)); err != nil {
-		faults = append(faults, err)
+		faults = append(faults, Fault{Setting: "metrics", Text: err.Error()})
 	}
 	if url := getenv(EnvDatabase); url != "" {
 		c.Database = url
+		delete(where, "database")
 	}
 	if home := getenv(EnvHome); home != "" {
 		c.Home = home
+		delete(where, "home")
 	}
 	if days := getenv(EnvArchiveRetention); days != "" {
+		delete(where, "archive_retention_days")
 		if c.ArchiveRetentionDays, err = strconv.Atoi(days); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is not a number of days", EnvArchiveRetention, days))
+			faults = append(faults, Fault{Setting: EnvArchiveRetention, Text: fmt.Sprintf("%q is not a number of days", days)})
 		}
 	}
 	checked := c // check fills defaults, which are New's to fill
-	if err := checked.check(); err != nil {
-		faults = append(faults, err)
+	var more Faults
+	if errors.As(checked.check(), &more) {
+		faults = append(faults, more...)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return Config{}, fmt.Errorf("configuration:\n%w", err)
+	for i := range faults {
+		if line, known := where.of(faults[i].Setting); known && faults[i].Line == 0 {
+			faults[i].File, faults[i].Line = path, line
+		}
+	}
+	if err := faults.err(); err != nil {
+		return Config{}, err
 	}
 	return c, nil
 }
@@ -185,56 +189,18 @@ func (m metricsSection) token(env string) (string, error) {
 		}
 	}
 	if given > 1 {
-		return "", fmt.Errorf("metrics: the token comes from one of token, token_file and %s, not from %d of them", EnvMetricsToken, given)
+		return "", fmt.Errorf("the token comes from one of token, token_file and %s, not from %d of them", EnvMetricsToken, given)
 	}
 	if m.TokenFile != "" {
 		b, err := os.ReadFile(m.TokenFile)
 		if err != nil {
-			return "", fmt.Errorf("metrics.token_file: %w", err)
+			return "", fmt.Errorf("token_file: %w", err)
 		}
 		t := strings.TrimSpace(string(b))
 		if t == "" {
-			return "", fmt.Errorf("metrics.token_file: %s is empty", m.TokenFile)
+			return "", fmt.Errorf("token_file: %s is empty", m.TokenFile)
 		}
 		return t, nil
 	}
 	return m.Token + env, nil
-}
-
-// parse reads a file by its name and says where it is wrong.
-func parse(path string, raw []byte, f *file) error {
-	if strings.EqualFold(filepath.Ext(path), ".toml") {
-		meta, err := toml.Decode(string(raw), f)
-		var at toml.ParseError
-		if errors.As(err, &at) {
-			return fmt.Errorf("configuration: %s:%d: %s", path, at.Position.Line, at.Message)
-		}
-		if err != nil {
-			return fmt.Errorf("configuration: %s: %w", path, err)
-		}
-		if unknown := meta.Undecoded(); len(unknown) > 0 {
-			return fmt.Errorf("configuration: %s: %q is not a setting", path, unknown[0].String())
-		}
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(f)
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		err = errors.New("something follows the object")
-	}
-	offset := d.InputOffset()
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.As(err, &kind):
-		offset = kind.Offset
-	}
-	line := 1 + bytes.Count(raw[:min(offset, int64(len(raw)))], []byte("\n"))
-	return fmt.Errorf("configuration: %s:%d: %w", path, line, err)
 }

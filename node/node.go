@@ -46,7 +46,7 @@ const maxSubjects = 500_000
 // name what to do; those of the configuration name every fault at once.
 func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("configuration:\n%w", err)
+		return nil, err
 	}
 	n := &Node{config: c, registry: prometheus.NewRegistry()}
 	defer func() {

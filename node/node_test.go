@@ -113,7 +113,7 @@ func TestConfigurationNamesEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"listen:", "database:", "metrics token:", "home:", "domain:", "retention_days:", `"no_rule"`, `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:"} {
+	for _, want := range []string{"listen:", "database:", "metrics.token:", "home:", "domain:", "retention_days:", "rules.no_rule:", `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}
@@ -153,9 +153,9 @@ func TestLoad(t *testing.T) {
 		write("unknown.json", "{\n\"nobody\": 1}"):                                           "unknown.json:2:",
 		write("type.json", "{\n\n\"listen\": 5}"):                                            "type.json:3:",
 		write("level.json", "{\n\"congestion\": {\n\"refuse_calls_at\": \"maybe\"}}"):        "maybe",
-		write("disk.json", `{"congestion": {"disk_free_busy": 1, "disk_free_critical": 2}}`): "disk_free_*",
+		write("disk.json", `{"congestion": {"disk_free_busy": 1, "disk_free_critical": 2}}`): "disk.json:1: congestion.disk_free_congested:",
 		write("bad.toml", "listen = \"a:1\"\nx y\n"):                                         "bad.toml:2:",
-		write("unknown.toml", "nobody = 1\n"):                                                "nobody",
+		write("unknown.toml", "\nnobody = 1\n"):                                              "nobody",
 		filepath.Join(dir, "missing.json"):                                                   "missing.json",
 		write("two.json", `{"metrics": {"token": "0123456789abcdef", "token_file": "x"}}`):   "one of",
 		write("short.json", `{"metrics": {"token": "short"}}`):                               "at least 16",

@@ -94,7 +94,7 @@ func Restore(ctx context.Context, r io.Reader, o RestoreOptions) (out Restored, 
 // serve it meanwhile. It returns how many restores there were.
 func StartIncarnation(ctx context.Context, c Config) (uint32, error) {
 	if err := c.check(); err != nil {
-		return 0, fmt.Errorf("configuration:\n%w", err)
+		return 0, err
 	}
 	if c.Database == "" {
 		if _, err := os.Stat(filepath.Join(c.Dir, filepath.FromSlash(databaseName))); err != nil {

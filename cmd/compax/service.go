@@ -186,21 +186,3 @@ func tokenFile(c node.Config, n *node.Node) string {
 	}
 	return filepath.Join(c.Dir, "metrics.token")
 }
-
-func (a *app) checkCommand() *cobra.Command {
-	var config string
-	cmd := command("check", "Look at a configuration file without starting anything", args(), func(*cobra.Command, []string) error {
-		c, err := node.Load(a.configEnv(config))
-		if err != nil {
-			return usage("%s", err)
-		}
-		digest := c.Digest
-		if digest == "" {
-			digest = "no file: defaults"
-		}
-		return a.result(map[string]any{"valid": true, "digest": c.Digest}, "valid ("+digest+")")
-	})
-	cmd.Flags().StringVar(&config, "config", "", "configuration file, JSON or TOML (default $"+node.EnvConfig+", else ./server.json if it is there)")
-	must(cmd.MarkFlagFilename("config", "json", "toml"))
-	return cmd
-}

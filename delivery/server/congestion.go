@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -103,9 +102,9 @@ func rising[T int64 | float64](busy, congested, critical *T, b, c, k T) {
 	}
 }
 
-// Check names what contradicts itself.
-func (c CongestionLimits) Check() error {
-	var faults []error
+// Faults says what is wrong, by the setting's name in the section.
+func (c CongestionLimits) Faults() map[string]string {
+	faults := map[string]string{}
 	for name, v := range map[string]float64{
 		"cpu_busy": c.CPUBusy, "cpu_congested": c.CPUCongested, "cpu_critical": c.CPUCritical,
 		"disk_free_busy": float64(c.DiskBusy), "disk_free_congested": float64(c.DiskCongested), "disk_free_critical": float64(c.DiskCritical),
@@ -113,21 +112,27 @@ func (c CongestionLimits) Check() error {
 		"max_upload_busy": float64(c.MaxUploadBusy), "max_upload_congested": float64(c.MaxUploadCongested), "calm_after_seconds": float64(c.CalmAfter),
 	} {
 		if v < 0 {
-			faults = append(faults, fmt.Errorf("congestion.%s: it is not negative", name))
+			faults[name] = "it is not negative"
 		}
 	}
 	c.defaults()
-	for name, ordered := range map[string]bool{
-		"cpu_*: busy ≤ congested ≤ critical":                    c.CPUBusy <= c.CPUCongested && c.CPUCongested <= c.CPUCritical,
-		"disk_free_*: busy ≥ congested ≥ critical":              c.DiskBusy >= c.DiskCongested && c.DiskCongested >= c.DiskCritical,
-		"moved_*: busy ≤ congested ≤ critical":                  c.MovedBusy <= c.MovedCongested && c.MovedCongested <= c.MovedCritical,
-		"max_upload_*: congested allows no more than busy does": c.MaxUploadCongested <= c.MaxUploadBusy,
+	for name, above := range map[string]bool{
+		"cpu_busy": c.CPUBusy > c.CPUCongested, "cpu_congested": c.CPUCongested > c.CPUCritical,
+		"moved_busy": c.MovedBusy > c.MovedCongested, "moved_congested": c.MovedCongested > c.MovedCritical,
 	} {
-		if !ordered {
-			faults = append(faults, errors.New("congestion."+name+" does not hold"))
+		if above && faults[name] == "" {
+			faults[name] = "it is above the bound of the next level"
 		}
 	}
-	return errors.Join(faults...)
+	for name, below := range map[string]bool{"disk_free_busy": c.DiskBusy < c.DiskCongested, "disk_free_congested": c.DiskCongested < c.DiskCritical} {
+		if below && faults[name] == "" {
+			faults[name] = "it is below the bound of the next level"
+		}
+	}
+	if c.MaxUploadCongested > c.MaxUploadBusy {
+		faults["max_upload_congested"] = "it allows more than max_upload_busy"
+	}
+	return faults
 }
 
 // reading is what was measured at one moment.

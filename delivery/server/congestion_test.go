@@ -202,21 +202,21 @@ func TestCongestionOnlyNarrows(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]CongestionLimits{
-		"cpu_busy":     {CPUBusy: -1},
-		"cpu_*":        {CPUBusy: 5, CPUCongested: 1},
-		"disk_free_*":  {DiskBusy: 1, DiskCongested: 2},
-		"moved_*":      {MovedBusy: 9, MovedCritical: 3},
-		"max_upload_*": {MaxUploadBusy: 1, MaxUploadCongested: 2},
+		"cpu_critical":         {CPUCritical: -1},
+		"cpu_busy":             {CPUBusy: 5, CPUCongested: 1},
+		"disk_free_busy":       {DiskBusy: 1, DiskCongested: 2},
+		"moved_congested":      {MovedBusy: 9, MovedCritical: 3},
+		"max_upload_congested": {MaxUploadBusy: 1, MaxUploadCongested: 2},
 	} {
-		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), "congestion."+name) {
-			t.Errorf("%s: %v", name, err)
+		if faults := bad.Faults(); faults[name] == "" {
+			t.Errorf("%s: %v", name, faults)
 		}
 	}
 	for _, one := range []CongestionLimits{
 		{CPUBusy: 9, DiskBusy: 100}, {CPUCritical: 0.5, DiskCritical: 1 << 60}, {CPUCongested: 1, DiskCongested: 1 << 50, MaxUploadCongested: 1 << 30},
 	} {
-		if err := one.Check(); err != nil {
-			t.Errorf("one number moves the others' defaults: %v", err)
+		if faults := one.Faults(); len(faults) > 0 {
+			t.Errorf("one number moves the others' defaults: %v", faults)
 		}
 	}
 	w, g := pressed(t)
