@@ -10,6 +10,7 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
 )
@@ -52,10 +53,10 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 		}
 		return nil, words, err
 	}
-	if err := e.publishKeys(ctx, firstKeys); err != nil {
+	if err := e.publishKeys(ctx, firstKeys, policy.Suites...); err != nil {
 		return nil, words, err
 	}
-	self, err := e.createRoom(ctx, delivery.RoomSelf, "", nil, Key{})
+	self, err := e.createRoom(ctx, newRoom{kind: delivery.RoomSelf, suite: policy.Suites[0]})
 	if err != nil {
 		return nil, words, fmt.Errorf("make the account's own room: %w", err)
 	}
@@ -104,7 +105,7 @@ func (e *Engine) comeBack(ctx context.Context) error {
 	if err := e.settled(ctx); err != nil {
 		return err
 	}
-	if err := e.publishKeys(ctx, firstKeys); err != nil {
+	if err := e.publishKeys(ctx, firstKeys, policy.Suites...); err != nil {
 		return err
 	}
 	return e.joinOwnRooms(ctx)

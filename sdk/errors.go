@@ -19,6 +19,9 @@ var (
 	ErrAuthor = errors.New("only its sender may edit or delete a message")
 	// ErrNobody: nobody of this name or identity can be reached.
 	ErrNobody = errors.New("nobody by this name can be reached here")
+	// ErrSuite: rooms are not made with this cipher suite, or somebody's devices
+	// have no key package of it.
+	ErrSuite = errors.New("this cipher suite cannot be used here")
 	// ErrRevoked: this device was revoked by its owner. Its profile can be read
 	// and does nothing more.
 	ErrRevoked = errors.New("this device was revoked")

@@ -9,6 +9,7 @@ import (
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
 )
 
 // ensure logs in when there is no session. A service that was restored to a time
@@ -55,7 +56,7 @@ func (e *Engine) bringBack(ctx context.Context) error {
 			return e.fail(ctx, err)
 		}
 	}
-	return e.publishKeys(ctx, moreKeys)
+	return e.publishKeys(ctx, moreKeys, policy.Suites...)
 }
 
 // heal is called when the service says that a room is being put together again:

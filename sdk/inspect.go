@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // EpochAuthenticator is the epoch that this device is in and the value that all
@@ -21,4 +22,18 @@ func (e *Engine) EpochAuthenticator(ctx context.Context, id delivery.RoomID) (ep
 	}
 	a := r.state.group.EpochAuthenticator()
 	return r.state.group.Epoch(), bytes.Clone(a), nil
+}
+
+// SuiteOf is the cipher suite of a room, one of [Suites] (ErrNoRoom, ErrRequest,
+// ErrOut).
+func (e *Engine) SuiteOf(ctx context.Context, id delivery.RoomID) (wire.CipherSuite, error) {
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	if r.state.group == nil {
+		return 0, ErrOut
+	}
+	return r.state.group.CipherSuite(), nil
 }

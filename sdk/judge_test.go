@@ -57,12 +57,12 @@ func TestAttackRemovalWithoutTheRight(t *testing.T) {
 	must(t, err)
 	extensions, err := policy.Creation{
 		Room: room, Kind: delivery.RoomGroup, Domain: "home.example", SenderKey: sender, Creator: ada.account.Identity,
-		Others: []identity.PublicKey{bob.account.Identity, eve.account.Identity}, Suite: defaultSuite,
+		Others: []identity.PublicKey{bob.account.Identity, eve.account.Identity}, Suite: policy.Suites[0],
 	}.Extensions()
 	must(t, err)
 	now := time.Now()
 	step, err := ada.mls.Create(mls.CreateParams{
-		Random: rand.Reader, Now: now, CipherSuite: defaultSuite, GroupID: room[:], Extensions: extensions,
+		Random: rand.Reader, Now: now, CipherSuite: policy.Suites[0], GroupID: room[:], Extensions: extensions,
 		Leaf: mls.CreatorLeaf{
 			Signer: ada.mls.Signers[0], Credential: ada.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
 			NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
@@ -72,7 +72,7 @@ func TestAttackRemovalWithoutTheRight(t *testing.T) {
 	var adds []wire.Proposal
 	var bundles []*mls.KeyPackageBundle
 	for _, e := range []*Engine{bob, eve} {
-		b, err := e.newBundle(false)
+		b, err := e.newBundle(policy.Suites[0], false)
 		must(t, err)
 		bundles, adds = append(bundles, b), append(adds, mls.AddProposal(&b.KeyPackage))
 	}

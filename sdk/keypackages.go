@@ -11,23 +11,36 @@ import (
 )
 
 const (
-	firstKeys     = 20 // packages that a new device publishes
-	moreKeys      = 20 // and when they run low
+	firstKeys     = 20 // packages of each suite that a new device publishes
+	moreKeys      = 20 // and when those of a suite run low
 	lifetime      = 90 * 24 * time.Hour
 	clockSkew     = 24 * time.Hour // by which clocks may differ
-	defaultSuite  = wire.CipherSuite(1)
-	bundlesAtMost = 400
+	bundlesAtMost = 1200
 )
+
+// settingKeys is, below it, by suite: key packages of it were published.
+const settingKeys = "keypackages."
+
+func keysSetting(id wire.CipherSuite) string { return fmt.Sprintf("%s%04x", settingKeys, uint16(id)) }
 
 func (e *Engine) credential() wire.Credential { return wire.BasicCredential(e.cred.Bytes()) }
 
-// publishKeys makes n key packages and one of last resort, stores their private
-// keys and publishes them.
-func (e *Engine) publishKeys(ctx context.Context, n int) error {
+// publishKeys makes n key packages of each suite and one of last resort, stores
+// their private keys and publishes them.
+func (e *Engine) publishKeys(ctx context.Context, n int, suites ...wire.CipherSuite) error {
+	for _, id := range suites {
+		if err := e.publishSuite(ctx, id, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) publishSuite(ctx context.Context, id wire.CipherSuite, n int) error {
 	var packages [][]byte
 	bundles := map[string][]byte{}
 	for i := range n + 1 {
-		b, err := e.newBundle(i == n)
+		b, err := e.newBundle(id, i == n)
 		if err != nil {
 			return err
 		}
@@ -39,7 +52,7 @@ func (e *Engine) publishKeys(ctx context.Context, n int) error {
 		if err != nil {
 			return fmt.Errorf("sdk: a key package: %w", err)
 		}
-		bundles[fmt.Sprintf("%x", []byte(ref))] = raw
+		bundles[bundleKey(ref)] = raw
 		packages = append(packages, b.Message())
 		b.Wipe()
 	}
@@ -57,14 +70,64 @@ func (e *Engine) publishKeys(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.client.PublishKeyPackages(ctx, packages)
-	return err
+	if _, err = e.client.PublishKeyPackages(ctx, packages); err != nil {
+		return err
+	}
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, keysSetting(id), []byte{1}) })
 }
 
-func (e *Engine) newBundle(lastResort bool) (*mls.KeyPackageBundle, error) {
+// offerSuites publishes key packages of the suites that this device has published
+// none of yet: a profile that is older than a suite.
+func (e *Engine) offerSuites(ctx context.Context) error {
+	var missing []wire.CipherSuite
+	err := e.Store.View(ctx, func(tx Tx) error {
+		for _, id := range policy.Suites {
+			b, err := tx.Get(TableSetting, keysSetting(id))
+			if err != nil {
+				return err
+			}
+			if b == nil {
+				missing = append(missing, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range missing {
+		if err := e.refillSuite(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refillKeys publishes more key packages of the suites of which few are left.
+func (e *Engine) refillKeys(ctx context.Context) error {
+	for _, id := range policy.Suites {
+		if err := e.refillSuite(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) refillSuite(ctx context.Context, id wire.CipherSuite) error {
+	left, err := e.client.CountKeyPackages(ctx, uint16(id))
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	if left.Unclaimed >= left.LowWater && left.LastResort {
+		return e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, keysSetting(id), []byte{1}) })
+	}
+	return e.publishKeys(ctx, moreKeys, id)
+}
+
+func (e *Engine) newBundle(id wire.CipherSuite, lastResort bool) (*mls.KeyPackageBundle, error) {
 	now := e.Now()
 	b, err := mls.NewKeyPackage(mls.KeyPackageParams{
-		CipherSuite: defaultSuite, Random: e.Random, Signer: e.mls.Signers[0], Credential: e.credential(),
+		CipherSuite: id, Random: e.Random, Signer: e.signer(id), Credential: e.credential(),
 		Capabilities: policy.Capabilities(), LeafExtensions: policy.LeafExtensions(),
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime), LastResort: lastResort,
 	})
@@ -74,17 +137,30 @@ func (e *Engine) newBundle(lastResort bool) (*mls.KeyPackageBundle, error) {
 	return b, nil
 }
 
-// bundles reads the key packages that a Welcome may be for.
-func (e *Engine) bundles(ctx context.Context) (out []*mls.KeyPackageBundle, err error) {
+func bundleKey(ref wire.KeyPackageRef) string { return fmt.Sprintf("%x", []byte(ref)) }
+
+// bundles reads the key packages that a Welcome names.
+func (e *Engine) bundles(ctx context.Context, welcome []byte) (out []*mls.KeyPackageBundle, err error) {
+	var m wire.MLSMessage
+	if err := wire.Unmarshal(welcome, &m); err != nil || m.WireFormat != wire.WireFormatWelcome {
+		return nil, nil // joining says what is wrong with it
+	}
 	err = e.Store.View(ctx, func(tx Tx) error {
-		return tx.Scan(TableBundle, "", "", func(_ string, raw []byte) (bool, error) {
+		for _, s := range m.Welcome.Secrets {
+			raw, err := tx.Get(TableBundle, bundleKey(s.NewMember))
+			if err != nil {
+				return err
+			}
+			if raw == nil {
+				continue
+			}
 			b := new(mls.KeyPackageBundle)
 			if err := b.UnmarshalBinary(raw); err != nil {
-				return false, fmt.Errorf("sdk: a stored key package: %w", err)
+				return fmt.Errorf("sdk: a stored key package: %w", err)
 			}
 			out = append(out, b)
-			return true, nil
-		})
+		}
+		return nil
 	})
 	return out, err
 }

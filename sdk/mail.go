@@ -60,7 +60,7 @@ func (e *Engine) readItem(ctx context.Context, m delivery.MailView) (finished bo
 		}
 		return e.invited(ctx, m)
 	case delivery.MailLowKeys:
-		return true, e.publishKeys(ctx, moreKeys)
+		return true, e.refillKeys(ctx)
 	case delivery.MailRemoved:
 		if m.Room == nil {
 			return true, nil
@@ -131,7 +131,7 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	if err != nil {
 		return false, err
 	}
-	succeeds, err := e.succeedsKnown(ctx, id)
+	succeeds, err := e.succeedsKnown(ctx, id, s.roster.Identities())
 	if err != nil {
 		return false, err
 	}
@@ -186,7 +186,7 @@ func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint6
 	if err != nil {
 		return nil, state{}, e.fail(ctx, err)
 	}
-	bundles, err := e.bundles(ctx)
+	bundles, err := e.bundles(ctx, welcome)
 	if err != nil {
 		return nil, state{}, err
 	}
@@ -230,7 +230,7 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 			return err
 		}
 		if !j.Bundle.LastResort() {
-			if err := tx.Delete(TableBundle, fmt.Sprintf("%x", []byte(ref))); err != nil {
+			if err := tx.Delete(TableBundle, bundleKey(ref)); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
@@ -19,16 +20,21 @@ func checkPackage(kp *wire.KeyPackage, suite wire.CipherSuite) (identity.Credent
 	return policy.CheckLeaf(&kp.LeafNode)
 }
 
-// NewRoom makes a group room with a title.
+// NewRoom makes a group room with a title, in the first of [Suites].
 func (e *Engine) NewRoom(ctx context.Context, title string) (delivery.RoomID, error) {
-	return e.newRoom(ctx, title, Key{})
+	return e.NewRoomIn(ctx, policy.Suites[0], title)
 }
 
-func (e *Engine) newRoom(ctx context.Context, title string, key Key) (delivery.RoomID, error) {
+// NewRoomIn is [Engine.NewRoom] in a suite of [Suites] (ErrSuite).
+func (e *Engine) NewRoomIn(ctx context.Context, suite wire.CipherSuite, title string) (delivery.RoomID, error) {
+	return e.newGroup(ctx, suite, title, Key{})
+}
+
+func (e *Engine) newGroup(ctx context.Context, suite wire.CipherSuite, title string, key Key) (delivery.RoomID, error) {
 	if len(title) > content.MaxTitle {
 		return delivery.RoomID{}, fmt.Errorf("%w: a title has at most %d bytes", identity.ErrFormat, content.MaxTitle)
 	}
-	id, err := e.createRoom(ctx, delivery.RoomGroup, title, nil, key)
+	id, err := e.createRoom(ctx, newRoom{kind: delivery.RoomGroup, title: title, suite: suite, key: key})
 	if err != nil {
 		return id, err
 	}
@@ -36,8 +42,14 @@ func (e *Engine) newRoom(ctx context.Context, title string, key Key) (delivery.R
 }
 
 // Direct gives the room of this account and one other identity, made when there
-// is none.
+// is none, in the first of [Suites].
 func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.RoomID, error) {
+	return e.DirectIn(ctx, policy.Suites[0], with)
+}
+
+// DirectIn is [Engine.Direct] in a suite of [Suites] when the room is made
+// (ErrSuite). One that is there keeps its own: [Engine.Succeed] changes it.
+func (e *Engine) DirectIn(ctx context.Context, suite wire.CipherSuite, with identity.PublicKey) (delivery.RoomID, error) {
 	if with == e.account.Identity {
 		return delivery.RoomID{}, fmt.Errorf("%w: the other is this account", ErrDirect)
 	}
@@ -57,7 +69,7 @@ func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.
 	if known != nil {
 		return *known, e.completeDirect(ctx, *known, with)
 	}
-	id, err := e.createRoom(ctx, delivery.RoomDirect, "", []identity.PublicKey{with}, Key{})
+	id, err := e.createRoom(ctx, newRoom{kind: delivery.RoomDirect, others: []identity.PublicKey{with}, suite: suite})
 	if err != nil {
 		return id, err
 	}
@@ -81,9 +93,21 @@ func (e *Engine) completeDirect(ctx context.Context, id delivery.RoomID, with id
 	return nil
 }
 
-// createRoom makes a group of this leaf alone, stores it and makes the room. A key
-// is noted with it.
-func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title string, others []identity.PublicKey, key Key) (delivery.RoomID, error) {
+// newRoom is what a room is made of.
+type newRoom struct {
+	kind     delivery.RoomKind
+	title    string
+	others   []identity.PublicKey // who is listed from the start
+	suite    wire.CipherSuite
+	succeeds *room // whose rules and settings come over; nil: none's
+	key      Key   // noted with the room, when there is one
+}
+
+// createRoom makes a group of this leaf alone, stores it and makes the room.
+func (e *Engine) createRoom(ctx context.Context, n newRoom) (delivery.RoomID, error) {
+	if !slices.Contains(policy.Suites, n.suite) {
+		return delivery.RoomID{}, fmt.Errorf("%w: %#04x", ErrSuite, uint16(n.suite))
+	}
 	info, err := e.home(ctx)
 	if err != nil {
 		return delivery.RoomID{}, err
@@ -92,17 +116,21 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 	if err != nil {
 		return id, err
 	}
-	extensions, err := policy.Creation{
-		Room: id, Kind: kind, Domain: info.Domain, SenderKey: info.SenderKey, Creator: e.account.Identity, Others: others, Suite: defaultSuite,
-	}.Extensions()
+	creation := policy.Creation{
+		Room: id, Kind: n.kind, Domain: info.Domain, SenderKey: info.SenderKey, Creator: e.account.Identity, Others: n.others, Suite: n.suite,
+	}
+	if n.succeeds != nil {
+		creation.Succeeds = n.succeeds.state.policy
+	}
+	extensions, err := creation.Extensions()
 	if err != nil {
 		return id, err
 	}
 	now := e.Now()
 	step, err := e.mls.Create(mls.CreateParams{
-		Random: e.Random, Now: now, CipherSuite: defaultSuite, GroupID: id[:], Extensions: extensions,
+		Random: e.Random, Now: now, CipherSuite: n.suite, GroupID: id[:], Extensions: extensions,
 		Leaf: mls.CreatorLeaf{
-			Signer: e.mls.Signers[0], Credential: e.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
+			Signer: e.signer(n.suite), Credential: e.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
 			NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
 		},
 	})
@@ -124,13 +152,16 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 		return id, e.fail(ctx, err)
 	}
 	rec := e.newRecord(id, s, 0)
-	rec.Title = title
+	rec.Title = n.title
+	if n.succeeds != nil {
+		rec.About, rec.Disappear, rec.Muted = n.succeeds.rec.About, n.succeeds.rec.Disappear, n.succeeds.rec.Muted
+	}
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := writeDelta(tx, id, step.Delta); err != nil {
 			return err
 		}
-		if key != (Key{}) {
-			if err := tx.Put(TableSetting, madeKey(key), []byte(id.String())); err != nil {
+		if n.key != (Key{}) {
+			if err := tx.Put(TableSetting, madeKey(n.key), []byte(id.String())); err != nil {
 				return err
 			}
 		}
@@ -139,6 +170,12 @@ func (e *Engine) createRoom(ctx context.Context, kind delivery.RoomKind, title s
 		}
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 			return err
+		}
+		if n.succeeds != nil { // with the room, so that who is interrupted goes on with it
+			n.succeeds.rec.Successor = &id
+			if err := n.succeeds.save(tx); err != nil {
+				return err
+			}
 		}
 		return put(tx, TableRoom, id.String(), rec)
 	})

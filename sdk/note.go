@@ -329,7 +329,7 @@ func (e *Engine) control(tx Tx, r *room, l Line, items []content.Item) error {
 		case content.Profile:
 			return e.profile(tx, l, i)
 		case content.Successor:
-			if id, err := delivery.ParseRoomID(i.Room); err == nil {
+			if id, err := delivery.ParseRoomID(i.Room); err == nil && r.decides(l.From) {
 				r.rec.Successor = &id
 			}
 			l.Kind, l.Text = LineControl, "successor "+i.Room

@@ -7,6 +7,7 @@ import (
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // Key makes the repetition of a call harmless: 16 random bytes, one for each
@@ -112,9 +113,9 @@ func (o Once) unreact(ctx context.Context, id delivery.RoomID, seq uint64) (Sent
 	return sent, nil
 }
 
-// NewRoom is [Engine.NewRoom], once. A room that was made at the service and not
+// NewRoomIn is [Engine.NewRoomIn], once. A room that was made at the service and not
 // noted here, because the device lost its power in between, is nobody's.
-func (o Once) NewRoom(ctx context.Context, title string) (delivery.RoomID, error) {
+func (o Once) NewRoomIn(ctx context.Context, suite wire.CipherSuite, title string) (delivery.RoomID, error) {
 	e := o.engine
 	if o.key != (Key{}) {
 		var made []byte
@@ -129,7 +130,7 @@ func (o Once) NewRoom(ctx context.Context, title string) (delivery.RoomID, error
 			return delivery.ParseRoomID(string(made))
 		}
 	}
-	return e.newRoom(ctx, title, o.key)
+	return e.newGroup(ctx, suite, title, o.key)
 }
 
 func madeKey(key Key) string { return fmt.Sprintf("made.%x", key) }

@@ -66,7 +66,7 @@ func TestOnceAtEveryWrite(t *testing.T) {
 					}
 					answers[name] = sent
 				}
-				id, err := once(6).NewRoom(ctx, "made once")
+				id, err := once(6).NewRoomIn(ctx, sdk.Suites()[0], "made once")
 				if err == nil && made != (delivery.RoomID{}) && made != id {
 					t.Errorf("write %d: two rooms", n)
 				}

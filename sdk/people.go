@@ -139,10 +139,27 @@ func (e *Engine) claim(ctx context.Context, room delivery.RoomID, suite wire.Cip
 			out = append(out, kp)
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: none of their devices can be added now", ErrNobody)
+	return out, e.left(ctx, id, suite, len(out), got.Missing)
+}
+
+// left deals with devices that have no key package of a room's suite: when it is
+// all of somebody's, nobody can be added; one of several comes in by itself when
+// it is used again.
+func (e *Engine) left(ctx context.Context, id identity.PublicKey, suite wire.CipherSuite, found int, missing []identity.DeviceID) error {
+	switch {
+	case found == 0 && len(missing) > 0:
+		return fmt.Errorf("%w: %w: their devices have published no key package of %s", ErrNobody, ErrSuite, SuiteName(suite))
+	case found == 0:
+		return fmt.Errorf("%w: none of their devices can be added now", ErrNobody)
 	}
-	return out, nil
+	for _, d := range missing {
+		if revoked, err := e.revoked(ctx, id, d); err != nil {
+			return err
+		} else if !revoked {
+			e.Warn("their device %s has published no key package of %s: it comes in when it is used again", d, SuiteName(suite))
+		}
+	}
+	return nil
 }
 
 func (e *Engine) revoked(ctx context.Context, id identity.PublicKey, device identity.DeviceID) (known bool, err error) {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
-	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/mls"
 	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/suite"
@@ -316,77 +314,4 @@ func (e *Engine) behindUs(ctx context.Context, r *room, err error) error {
 	}
 	r.rec.Renew = "the service was restored to an earlier state"
 	return e.rejoin(ctx, r, r.rec.Renew)
-}
-
-// succeeded notes that a room's conversation goes on elsewhere.
-func (e *Engine) succeeded(ctx context.Context, r *room) error {
-	head, err := e.client.Room(ctx, r.rec.ID)
-	if err != nil {
-		return e.fail(ctx, err)
-	}
-	r.rec.Status = StatusSucceeded
-	if head.Successor != nil {
-		r.rec.Successor = head.Successor
-	}
-	return e.Store.Update(ctx, r.save)
-}
-
-// succeedsKnown reports whether a room is the successor of one this device is in.
-func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID) (is bool, err error) {
-	err = e.Store.View(ctx, func(tx Tx) error {
-		rooms, err := scan[Room](tx, TableRoom, "")
-		for _, r := range rooms {
-			is = is || r.Successor != nil && *r.Successor == id
-		}
-		return err
-	})
-	return is, err
-}
-
-// Succeed moves a room's conversation into a new room with the same people: when
-// its commits cannot be processed, or for another suite or home.
-func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, why string) (delivery.RoomID, error) {
-	r, done, err := e.find(ctx, id)
-	if err != nil {
-		return delivery.RoomID{}, err
-	}
-	defer done()
-	if r.state.roster == nil || r.rec.Kind == delivery.RoomSelf {
-		return delivery.RoomID{}, ErrOut
-	}
-	var others []identity.PublicKey
-	for _, p := range r.state.roster.Identities() {
-		if p != e.account.Identity {
-			others = append(others, p)
-		}
-	}
-	next, err := e.createRoom(ctx, r.rec.Kind, r.rec.Title, others, Key{})
-	if err != nil {
-		return next, err
-	}
-	if err := e.tellSuccessor(ctx, r, next, why); err != nil {
-		e.Warn("the old chat could not be told where the conversation goes on: %v", err)
-	}
-	for _, p := range others {
-		if err := e.Add(ctx, next, p); err != nil {
-			e.Warn("somebody could not be brought along: %v", err)
-		}
-	}
-	if err := e.client.Succeed(ctx, id, next); err != nil {
-		return next, e.fail(ctx, err)
-	}
-	r.rec.Status, r.rec.Successor = StatusSucceeded, &next
-	return next, e.Store.Update(ctx, r.save)
-}
-
-// tellSuccessor says in the old room where the conversation goes on.
-func (e *Engine) tellSuccessor(ctx context.Context, r *room, next delivery.RoomID, why string) error {
-	if err := e.mayAct(r); err != nil {
-		return err
-	}
-	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
-		h.Expires = nil
-		return content.New(h, content.Successor{Room: next.String(), Reason: why})
-	})
-	return err
 }

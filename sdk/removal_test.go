@@ -75,13 +75,13 @@ func newHall(t *testing.T, kind delivery.RoomKind, creator *Engine, others ...*E
 	var err error
 	h.room, err = delivery.NewRoomID(testHome, rand.Reader)
 	must(t, err)
-	cs, err := suite.Lookup(defaultSuite)
+	cs, err := suite.Lookup(policy.Suites[0])
 	must(t, err)
 	seed := make([]byte, 32)
 	_, _ = rand.Read(seed)
 	h.home, err = cs.NewSignatureKey(seed)
 	must(t, err)
-	c := policy.Creation{Room: h.room, Kind: kind, Domain: "home.example", SenderKey: h.home.Public(), Creator: creator.account.Identity, Suite: defaultSuite}
+	c := policy.Creation{Room: h.room, Kind: kind, Domain: "home.example", SenderKey: h.home.Public(), Creator: creator.account.Identity, Suite: policy.Suites[0]}
 	listed := map[identity.PublicKey]bool{c.Creator: true}
 	for _, e := range others {
 		if id := e.account.Identity; !listed[id] {
@@ -92,7 +92,7 @@ func newHall(t *testing.T, kind delivery.RoomKind, creator *Engine, others ...*E
 	extensions, err := c.Extensions()
 	must(t, err)
 	step, err := creator.mls.Create(mls.CreateParams{
-		Random: rand.Reader, Now: h.now, CipherSuite: defaultSuite, GroupID: h.room[:], Extensions: extensions,
+		Random: rand.Reader, Now: h.now, CipherSuite: policy.Suites[0], GroupID: h.room[:], Extensions: extensions,
 		Leaf: mls.CreatorLeaf{
 			Signer: creator.mls.Signers[0], Credential: creator.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
 			NotBefore: h.now.Add(-clockSkew), NotAfter: h.now.Add(lifetime),
@@ -102,7 +102,7 @@ func newHall(t *testing.T, kind delivery.RoomKind, creator *Engine, others ...*E
 	var adds []wire.Proposal
 	bundles := map[*Engine]*mls.KeyPackageBundle{}
 	for _, e := range others {
-		b, err := e.newBundle(false)
+		b, err := e.newBundle(policy.Suites[0], false)
 		must(t, err)
 		bundles[e], adds = b, append(adds, mls.AddProposal(&b.KeyPackage))
 	}
@@ -195,7 +195,7 @@ func (h *hall) service(commit []byte) error {
 	must(h.t, err)
 	var m wire.MLSMessage
 	must(h.t, wire.Unmarshal(raw, &m))
-	cs, err := suite.Lookup(defaultSuite)
+	cs, err := suite.Lookup(policy.Suites[0])
 	must(h.t, err)
 	t, err := tree.ParseBytes(cs, g.RatchetTree())
 	must(h.t, err)
@@ -283,7 +283,7 @@ func TestAttackRemovingOneDevice(t *testing.T) {
 	one, two := mls.RemoveProposal(h.leaf(bob)), mls.RemoveProposal(h.leaf(bob2))
 	h.verdict("one of two", ada, h.commit(ada, one), policy.ErrPartial)
 	h.verdict("both", ada, h.commit(ada, one, two), nil)
-	third, err := bobKey.device().newBundle(false)
+	third, err := bobKey.device().newBundle(policy.Suites[0], false)
 	must(t, err)
 	h.verdict("both, and a third comes", ada, h.commit(ada, one, two, mls.AddProposal(&third.KeyPackage)), policy.ErrPartial)
 	h.verdict("one's own other", bob, h.commit(bob, two), policy.ErrPartial)

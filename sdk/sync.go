@@ -8,11 +8,14 @@ import (
 	"github.com/askucher/compax-core/delivery/client"
 )
 
-// Sync brings the profile up to date: mailbox, rooms of this account's other
+// Sync brings the profile up to date: mailbox, key packages, rooms of this account's other
 // devices, every open room, then what waits in the outbox and the snapshot. It
 // stops where the network does and goes on from there next time.
 func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.ReadMail(ctx); err != nil {
+		return err
+	}
+	if err := e.offerSuites(ctx); err != nil {
 		return err
 	}
 	if err := e.joinOwnRooms(ctx); err != nil {
@@ -26,6 +29,9 @@ func (e *Engine) Sync(ctx context.Context) error {
 		if err := e.syncRoom(ctx, id); err != nil {
 			return err
 		}
+	}
+	if err := e.joinSuccessors(ctx); err != nil {
+		return err
 	}
 	if err := e.Flush(ctx); err != nil {
 		return err
@@ -62,6 +68,9 @@ func (e *Engine) syncRoom(ctx context.Context, id delivery.RoomID) error {
 	defer done()
 	if err = e.catchUp(ctx, r); err == nil {
 		err = e.tidy(ctx, r)
+	}
+	if err == nil {
+		err = e.followed(ctx, r)
 	}
 	switch {
 	case err == nil, errors.Is(err, ErrOut):

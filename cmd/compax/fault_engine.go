@@ -25,6 +25,7 @@ var engineFaults = []struct {
 	{sdk.ErrRequest, "request", exitRefused, "compax room accept, or decline, decides about it"},
 	{sdk.ErrOut, "not_member", exitRefused, "somebody who is in it can add you again: compax room add"},
 	{sdk.ErrAuthor, "not_author", exitRefused, ""},
+	{sdk.ErrSuite, "suite", exitRefused, "they have to open an app of a newer version, or the room has to be of another suite: compax room new --suite"},
 	{sdk.ErrNobody, "nobody", exitRefused, "check the name with them; usernames are written @name"},
 	{sdk.ErrNoKey, codePhraseNeeded, exitUsage, "give the recovery phrase on standard input"},
 	{sdk.ErrCode, "code", exitUsage, "copy the whole code; compax devices ticket shows one on a device of the account"},

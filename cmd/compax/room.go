@@ -9,13 +9,14 @@ import (
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
 func (a *app) roomCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "room", Short: "Make rooms, and say who is in them", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.roomNewCommand(), a.roomRenameCommand(),
+	cmd.AddCommand(a.roomNewCommand(), a.roomRenameCommand(), a.roomUpgradeCommand(),
 		a.roomMember("add CHAT WHO…", "Add people, by @username or identity", local.Profile.Add),
 		a.roomMember("remove CHAT WHO…", "Take people out, with all their devices", local.Profile.Remove),
 		a.roomChange("accept CHAT", "Join a room that a stranger invites to", local.Profile.Accept),
@@ -26,15 +27,22 @@ func (a *app) roomCommand() *cobra.Command {
 }
 
 func (a *app) roomNewCommand() *cobra.Command {
-	var title, direct string
+	var title, direct, suite string
 	cmd := command("new --title TITLE | --direct WHO", "Make a group, or a direct chat with somebody", args(), nil)
 	cmd.Long = `Makes a room and prints its id, which the other commands take as CHAT. A direct
-chat has exactly two people; asking for the same one again gives the same room.`
+chat has exactly two people; asking for the same one again gives the same room.
+
+--suite chooses the cipher suite (RFC 9420 §17.1): 1, which is the usual one, 3, or
+hybrid, which also withstands who records today and has a quantum computer later.`
 	cmd.Example = example(`compax room new -p ada --title "Tea"`, `compax room new -p ada --direct @bob`)
 	cmd.Flags().StringVar(&title, "title", "", "title of the group")
 	cmd.Flags().StringVar(&direct, "direct", "", "the other one: @username or identity")
+	suiteFlag(cmd, &suite)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		req := local.NewRoomRequest{Key: newKey(), Title: strings.TrimSpace(title)}
+		req := local.NewRoomRequest{Key: newKey(), Title: strings.TrimSpace(title), Suite: suite}
+		if _, err := sdk.ParseSuite(suite); err != nil {
+			return usage("--suite: %v", err)
+		}
 		switch {
 		case (req.Title == "") == (direct == ""):
 			return usage("give --title for a group, or --direct for a chat of two")
@@ -52,6 +60,38 @@ chat has exactly two people; asking for the same one again gives the same room.`
 		}
 		return a.with(cmd.Context(), func(ctx context.Context, p local.Profile) error {
 			room, err := p.NewRoom(ctx, req)
+			if err != nil {
+				return err
+			}
+			return a.result(room, room.Chat.String())
+		})
+	}
+	return cmd
+}
+
+func suiteFlag(cmd *cobra.Command, suite *string) {
+	cmd.Flags().StringVar(suite, "suite", "1", "cipher `SUITE`: 1, 3 or hybrid")
+	must(cmd.RegisterFlagCompletionFunc("suite", cobra.FixedCompletions([]cobra.Completion{"1", "3", "hybrid"}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+func (a *app) roomUpgradeCommand() *cobra.Command {
+	req := local.UpgradeRequest{}
+	cmd := command("upgrade CHAT --suite SUITE", "Move a room to another cipher suite", args("CHAT"), nil)
+	cmd.Long = `Moves the conversation into a new room with the same people, roles and settings, of
+another cipher suite, and prints its id. Everybody's client follows by itself; the
+old room can still be read. Only an admin can do this. Run again, it goes on where
+it stopped, or prints where the room has moved to.`
+	cmd.Example = example(`compax room upgrade -p ada Tea --suite hybrid`)
+	suiteFlag(cmd, &req.Suite)
+	must(cmd.MarkFlagRequired("suite"))
+	cmd.ValidArgsFunction = a.completeChat
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := sdk.ParseSuite(req.Suite); err != nil {
+			return usage("--suite: %v", err)
+		}
+		return a.onChat(cmd.Context(), args[0], func(ctx context.Context, p local.Profile, id delivery.RoomID) error {
+			req.Chat = id
+			room, err := p.Upgrade(ctx, req)
 			if err != nil {
 				return err
 			}

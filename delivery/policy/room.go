@@ -41,6 +41,7 @@ type Creation struct {
 	Others    []identity.PublicKey // direct: the one other; group: who is listed from the start, if anybody
 	Suite     wire.CipherSuite     // one of [Suites]; only checked
 	MaxUsers  uint32               // groups; 0 = no bound
+	Succeeds  *Room                // a room whose roles, bans, base policy and revocations come over
 }
 
 // Extensions gives the GroupContext extensions of the new room: the creator as
@@ -56,6 +57,9 @@ func (c Creation) Extensions() (wire.Extensions, error) {
 		r.Participants = append(r.Participants, u.Added...)
 	}
 	r.Base = BasePolicy{FixedMembership: c.Kind != delivery.RoomGroup, MaxUsers: c.MaxUsers}
+	if c.Succeeds != nil {
+		r.succeed(c.Succeeds)
+	}
 	d := r.Dictionary()
 	if _, err := ParseDictionary(&d); err != nil {
 		return nil, err
@@ -66,6 +70,22 @@ func (c Creation) Extensions() (wire.Extensions, error) {
 		wire.NewExtension(wire.ExtensionTypeExternalSenders, &senders),
 		wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d),
 	}, nil
+}
+
+// succeed takes over what a room decided: nobody rises, falls, comes back from a
+// ban or brings a revoked device in because the conversation moved. A listing
+// stays with the room that was listed.
+func (r *Room) succeed(before *Room) {
+	for _, p := range before.Participants {
+		if i := r.Participants.index(p.Identity); i >= 0 {
+			r.Participants[i].Role = p.Role
+		} else {
+			r.Participants = append(r.Participants, p)
+		}
+	}
+	r.Base = before.Base
+	r.Base.Discoverable = false
+	r.Revocations = before.Revocations
 }
 
 // CheckContext reads the room out of a GroupContext and checks that it is one

@@ -46,6 +46,7 @@ var (
 	callDecline    = plain("room/decline", Profile.Decline)
 	callLeave      = plain("room/leave", Profile.Leave)
 	callRename     = plain("room/rename", Profile.Rename)
+	callUpgrade    = plain("room/upgrade", Profile.Upgrade)
 	callPublish    = plain("room/publish", Profile.Publish)
 	callUnpublish  = plain("room/unpublish", Profile.Unpublish)
 	callFindRooms  = plain("room/find", Profile.FindRooms)
@@ -144,6 +145,11 @@ func (h *Handle) Decline(ctx context.Context, r RoomRequest) (None, error) {
 // Leave implements [Profile].
 func (h *Handle) Leave(ctx context.Context, r RoomRequest) (None, error) {
 	return do(ctx, h, callLeave, r, nothing)
+}
+
+// Upgrade implements [Profile].
+func (h *Handle) Upgrade(ctx context.Context, r UpgradeRequest) (Room, error) {
+	return do(ctx, h, callUpgrade, r, nothing)
 }
 
 // Rename implements [Profile].

@@ -126,15 +126,28 @@ func (w Who) String() string {
 }
 
 func (e engine) NewRoom(ctx context.Context, r NewRoomRequest) (Room, error) {
+	suite, err := sdk.ParseSuite(r.Suite)
+	if err != nil {
+		return Room{}, err
+	}
 	if r.Direct == nil {
-		id, err := e.Once(r.Key).NewRoom(ctx, r.Title)
+		id, err := e.Once(r.Key).NewRoomIn(ctx, suite, r.Title)
 		return Room{id}, err
 	}
 	other, err := e.Find(ctx, r.Direct.String())
 	if err != nil {
 		return Room{}, err
 	}
-	id, err := e.Direct(ctx, other)
+	id, err := e.DirectIn(ctx, suite, other)
+	return Room{id}, err
+}
+
+func (e engine) Upgrade(ctx context.Context, r UpgradeRequest) (Room, error) {
+	suite, err := sdk.ParseSuite(r.Suite)
+	if err != nil {
+		return Room{}, err
+	}
+	id, err := e.Succeed(ctx, r.Chat, suite, r.Why)
 	return Room{id}, err
 }
 

@@ -36,6 +36,9 @@ type Profile interface {
 	Decline(context.Context, RoomRequest) (None, error)
 	// Leave takes this account out of a room.
 	Leave(context.Context, RoomRequest) (None, error)
+	// Upgrade moves a room's conversation into a new room with the same people, of
+	// another cipher suite. Called again it goes on, or says where it moved to.
+	Upgrade(context.Context, UpgradeRequest) (Room, error)
 	// Rename gives a room another title.
 	Rename(context.Context, RenameRequest) (None, error)
 	// Publish puts a group into its home's public list, Unpublish takes it out;
@@ -180,6 +183,14 @@ type NewRoomRequest struct {
 	Key    Key    `json:"key"`
 	Title  string `json:"title,omitempty"`
 	Direct *Who   `json:"direct,omitempty"`
+	Suite  string `json:"suite,omitempty"` // as sdk.ParseSuite reads it
+}
+
+// UpgradeRequest moves a room to a cipher suite.
+type UpgradeRequest struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Suite string          `json:"suite"`         // as sdk.ParseSuite reads it
+	Why   string          `json:"why,omitempty"` // told to the others
 }
 
 // Room names a room.

@@ -1,0 +1,222 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
+)
+
+// Succeed moves a room's conversation into a new room with the same people, roles
+// and settings: for another suite, or when its commits cannot be processed. suite
+// 0 keeps the room's. Who was interrupted calls it again and goes on where it
+// stopped; when the room has moved already, its successor is given. Only an admin
+// moves a room whose commits can be processed (ErrSuite, ErrOut).
+func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, suite wire.CipherSuite, why string) (delivery.RoomID, error) {
+	r, done, err := e.find(ctx, id)
+	if err != nil {
+		return delivery.RoomID{}, err
+	}
+	defer done()
+	if next, moved, err := e.movedOn(ctx, r); moved || err != nil {
+		return next, err
+	}
+	next, people, err := e.successorOf(ctx, r, suite)
+	if err != nil {
+		return next, err
+	}
+	if err := e.tellSuccessor(ctx, r, next, why); err != nil {
+		e.Warn("the old chat could not be told where the conversation goes on: %v", err)
+	}
+	for _, p := range people {
+		if err := e.Add(ctx, next, p); err != nil {
+			if isNet(err) || errors.Is(err, ErrRevoked) {
+				return next, err // called again, it goes on here
+			}
+			e.Warn("%s could not be brought along: %v", p, err)
+		}
+	}
+	err = e.client.Succeed(ctx, id, next)
+	if delivery.CodeOf(err) == delivery.CodeConflict {
+		return next, errors.Join(e.fail(ctx, err), e.succeeded(ctx, r))
+	}
+	if err != nil {
+		return next, e.fail(ctx, err)
+	}
+	r.rec.Status, r.rec.Successor = StatusSucceeded, &next
+	return next, errors.Join(e.Store.Update(ctx, r.save), e.flushSnapshot(ctx))
+}
+
+// movedOn reads the room to its end and tells where it has gone, if it has.
+func (e *Engine) movedOn(ctx context.Context, r *room) (next delivery.RoomID, moved bool, err error) {
+	if r.rec.Kind == delivery.RoomSelf {
+		return next, false, ErrDirect
+	}
+	if r.rec.Status == StatusOpen {
+		if err := e.catchUp(ctx, r); err != nil && !errors.Is(err, ErrStuck) {
+			return next, false, err
+		}
+	}
+	if err := e.followed(ctx, r); err != nil {
+		return next, false, err
+	}
+	if r.rec.Status == StatusSucceeded && r.rec.Successor != nil {
+		return *r.rec.Successor, true, nil
+	}
+	if r.state.roster == nil || r.rec.Status != StatusOpen && r.rec.Status != StatusStuck {
+		return next, false, ErrOut
+	}
+	me, in := e.member(r)
+	if !in || r.rec.Status == StatusOpen && !policy.IsAdmin(r.state.policy, r.state.roster, me) {
+		return next, false, delivery.Refuse(delivery.CodeRefused, "only an admin moves a chat that works")
+	}
+	return next, false, nil
+}
+
+// successorOf gives the room to go on in, made unless this device had begun with
+// one, and who is to be brought into it.
+func (e *Engine) successorOf(ctx context.Context, r *room, suite wire.CipherSuite) (next delivery.RoomID, people []identity.PublicKey, err error) {
+	for _, p := range r.state.roster.Identities() {
+		if p != e.account.Identity {
+			people = append(people, p)
+		}
+	}
+	if begun := r.rec.Successor; begun != nil {
+		known := false
+		err := e.Store.View(ctx, func(tx Tx) error {
+			var rec Room
+			known, err = get(tx, TableRoom, begun.String(), &rec)
+			return err
+		})
+		if err != nil {
+			return next, nil, err
+		}
+		if !known {
+			return *begun, nil, delivery.Refuse(delivery.CodeConflict, "somebody else is moving this chat already")
+		}
+		return *begun, people, nil
+	}
+	if suite == 0 {
+		suite = r.state.group.CipherSuite()
+	}
+	next, err = e.createRoom(ctx, newRoom{kind: r.rec.Kind, title: r.rec.Title, others: people, suite: suite, succeeds: r})
+	return next, people, err
+}
+
+// tellSuccessor says in the old room where the conversation goes on.
+func (e *Engine) tellSuccessor(ctx context.Context, r *room, next delivery.RoomID, why string) error {
+	if err := e.mayAct(r); err != nil {
+		return err
+	}
+	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
+		h.Expires = nil
+		return content.New(h, content.Successor{Room: next.String(), Reason: why})
+	})
+	return err
+}
+
+// decides reports whether an identity may move the room's conversation.
+func (r *room) decides(id identity.PublicKey) bool {
+	return r.state.roster != nil && r.state.roster.Has(id) > 0 && policy.IsAdmin(r.state.policy, r.state.roster, policy.Member{Identity: id})
+}
+
+// followed asks whether a room that is being moved is closed by now.
+func (e *Engine) followed(ctx context.Context, r *room) error {
+	if r.rec.Status != StatusOpen || r.rec.Successor == nil {
+		return nil
+	}
+	head, err := e.client.Room(ctx, r.rec.ID)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	if head.Status != delivery.RoomSucceeded {
+		return nil
+	}
+	return e.succeeded(ctx, r)
+}
+
+// succeeded notes that a room's conversation goes on elsewhere.
+func (e *Engine) succeeded(ctx context.Context, r *room) error {
+	head, err := e.client.Room(ctx, r.rec.ID)
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	r.rec.Status = StatusSucceeded
+	if head.Successor != nil {
+		r.rec.Successor = head.Successor
+	}
+	return e.Store.Update(ctx, r.save)
+}
+
+// succeedsKnown reports whether a room is the successor of one this device is in
+// and has nobody in it whom that one has not: a person who is somewhere with
+// strangers already is not asked about them again, and meets no further ones by it.
+func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID, people []identity.PublicKey) (bool, error) {
+	var before []delivery.RoomID
+	err := e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Successor != nil && *r.Successor == id {
+				before = append(before, r.ID)
+			}
+		}
+		return err
+	})
+	for _, old := range before {
+		r, done, err := e.enter(ctx, old)
+		if err != nil {
+			return false, err
+		}
+		roster := r.state.roster
+		done()
+		if roster != nil && len(people) > 0 && !hasOther(roster, people) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+func hasOther(roster *policy.Roster, people []identity.PublicKey) bool {
+	for _, p := range people {
+		if roster.Has(p) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// joinSuccessors enters rooms that wait as requests and turned out to be where a
+// conversation goes on.
+func (e *Engine) joinSuccessors(ctx context.Context) error {
+	waiting, err := e.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range waiting {
+		succeeds, err := e.succeedsKnown(ctx, q.Room, q.People)
+		if err != nil {
+			return err
+		}
+		if !succeeds {
+			continue
+		}
+		joined, s, err := e.tryWelcome(ctx, q.Room, q.Epoch, q.Welcome)
+		if err == nil {
+			if err = e.join(ctx, q.Room, q.StartSeq, joined, s); err == nil {
+				err = e.client.AckMail(ctx, q.Mail)
+			}
+		}
+		if err != nil {
+			if isNet(err) {
+				return err
+			}
+			e.Warn("the chat that goes on in another one cannot be followed: %v", fmt.Errorf("%s: %w", q.Room, err))
+		}
+	}
+	return nil
+}
