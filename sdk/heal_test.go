@@ -1,0 +1,65 @@
+package sdk_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// TestRestoredFromBeforeTheRoom: accounts, a room and a file in it are newer than
+// the backup. The room's creator brings the room back, the members what was said in
+// it, and the file is there because its bytes are.
+func TestRestoredFromBeforeTheRoom(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	bob := newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Since the backup")
+	must(t, err)
+	ada.invite(room, bob)
+	data := make([]byte, 100_000)
+	_, _ = rand.Read(data)
+	f := &sdk.File{Name: "film.bin", Type: "application/octet-stream", Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	sent, err := ada.Send(ctx, room, sdk.Draft{Text: "Look", File: f})
+	must(t, err)
+	bob.say(room, "I see")
+	ada.say(room, "and more")
+	a, err := bob.Attachment(ctx, room, sent.Seq)
+	must(t, err)
+	h.stop()
+	blobs := filepath.Join("server", "blobs")
+	must(t, os.RemoveAll(filepath.Join(backup, blobs)))
+	must(t, os.CopyFS(filepath.Join(backup, blobs), os.DirFS(filepath.Join(h.dir, blobs))))
+	h.restore(backup)
+
+	must(t, bob.Sync(ctx)) // too early: nobody has made the room again
+	must(t, ada.Sync(ctx))
+	members, err := ada.Members(ctx, room)
+	must(t, err)
+	if len(members) != 2 {
+		t.Errorf("%d members", len(members))
+	}
+	for _, p := range []*person{ada, bob} {
+		p.restart() // the wait before it asks again is a process's own
+		must(t, p.Sync(ctx))
+		var sealed, plain bytes.Buffer
+		must(t, p.Download(ctx, a, 0, &sealed, nil))
+		must(t, a.Open(&plain, &sealed, a.Size, content.NewAESGCM))
+		if !bytes.Equal(plain.Bytes(), data) {
+			t.Error("the file is another one")
+		}
+		if got := p.read(room); len(got) != 3 {
+			t.Errorf("%q", got)
+		}
+	}
+}
