@@ -90,8 +90,7 @@ func (s *Server) healed(room delivery.Room, now time.Time) bool {
 	defer s.healing.mu.Unlock()
 	o := s.healing.rooms[room.ID]
 	known := o != nil && o.incarnation == room.Incarnation
-	// Of a log that begins with the restore nobody knows who came into the room.
-	if known && o.complete && room.FirstSeq != 1+delivery.IncarnationJump {
+	if known && o.complete {
 		return true
 	}
 	end := s.secrets.restored.Add(s.HealWindow)
@@ -180,8 +179,15 @@ func (s *Server) finish(c *call, room delivery.Room, done bool) (delivery.Room, 
 	if err != nil {
 		return room, err
 	}
+	// Of a log that begins with the restore nobody knows who came into the room: it
+	// waits for the clock.
+	first, err := s.store.Log(c, room.ID, delivery.LogRange{Limit: 1})
+	if err != nil {
+		return room, err
+	}
+	blind := len(first) == 0 || first[0].Kind == delivery.KindIncarnation
 	now := s.Now()
-	s.healing.offered(room, c.device(), done, members, now)
+	s.healing.offered(room, c.device(), done && !blind, members, now)
 	if !s.healed(room, now) {
 		return room, nil
 	}

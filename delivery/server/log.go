@@ -45,16 +45,7 @@ func (s *Server) readLog(c *call) error {
 			upto = span.Until
 		}
 	}
-	trimmed := after < head && after+1 < room.FirstSeq
-	if trimmed && room.Incarnation > 0 && after+1+delivery.IncarnationJump >= room.FirstSeq {
-		// The log may begin with the restore: then what is missing is the jump alone.
-		first, err := s.store.Log(c, id, delivery.LogRange{After: after, Limit: 1})
-		if err != nil {
-			return err
-		}
-		trimmed = len(first) == 0 || first[0].Kind != delivery.KindIncarnation
-	}
-	if trimmed {
+	if after < head && after+1 < room.FirstSeq {
 		return &delivery.Error{Code: delivery.CodeTrimmed, Detail: "older entries are past retention", Seq: room.FirstSeq}
 	}
 	page := delivery.LogPage{Head: head, First: room.FirstSeq}

@@ -41,8 +41,8 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 			const first = 1 + delivery.IncarnationJump
 			b.Queue("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES($1, $2, $3, $4, $5, '')",
 				n, int64(first), int64(r.Epoch), int64(delivery.KindIncarnation), r.RestoredMS)
-			b.Queue("UPDATE rooms SET next_seq = $2, first_seq = $3, first_ms = $4, changed_ms = $4, status = $5, incarnation = $6 WHERE n = $1",
-				n, int64(first+1), int64(first), r.RestoredMS, int64(delivery.RoomHealing), int64(r.Incarnation))
+			b.Queue("UPDATE rooms SET next_seq = $2, first_ms = $3, changed_ms = $3, status = $4, incarnation = $5 WHERE n = $1",
+				n, int64(first+1), r.RestoredMS, int64(delivery.RoomHealing), int64(r.Incarnation))
 		}
 		return tx.SendBatch(ctx, &b).Close()
 	})

@@ -73,8 +73,8 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 			n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS); err != nil {
 			return err
 		}
-		_, err = c.exec("UPDATE rooms SET next_seq = ?, first_seq = ?, first_ms = ?, changed_ms = ?, status = ?, incarnation = ? WHERE n = ?",
-			first+1, first, r.RestoredMS, r.RestoredMS, delivery.RoomHealing, r.Incarnation, n)
+		_, err = c.exec("UPDATE rooms SET next_seq = ?, first_ms = ?, changed_ms = ?, status = ?, incarnation = ? WHERE n = ?",
+			first+1, r.RestoredMS, r.RestoredMS, delivery.RoomHealing, r.Incarnation, n)
 		return err
 	})
 }
