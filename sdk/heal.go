@@ -81,7 +81,7 @@ func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse,
 	}
 	from, missing, dropped := max(r.given, r.rec.Lost-min(r.rec.Lost, 1)), 0, 0
 	for {
-		piece, next, more, err := e.keptAfter(ctx, r.rec.ID, from)
+		piece, next, more, err := e.keptAfter(ctx, r.rec.ID, from, r.rec.Lost+delivery.IncarnationJump)
 		if err != nil {
 			return got, err
 		}
@@ -165,6 +165,9 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return false, err
 		}
+	}
+	if err := e.ensure(ctx); err != nil {
+		return false, err
 	}
 	if _, err := e.offer(ctx, r); delivery.CodeOf(err) == delivery.CodeNotFound {
 		return false, nil

@@ -43,15 +43,17 @@ func TestRestoredFromBeforeTheRoom(t *testing.T) {
 	h.restore(backup)
 
 	must(t, bob.Sync(ctx)) // too early: nobody has made the room again
-	must(t, ada.Sync(ctx))
+	must(t, ada.Sync(ctx)) // she has not read yet what bob said
+	for _, p := range []*person{bob, ada} {
+		p.restart() // the wait before it asks again is a process's own
+		must(t, p.Sync(ctx))
+	}
 	members, err := ada.Members(ctx, room)
 	must(t, err)
 	if len(members) != 2 {
 		t.Errorf("%d members", len(members))
 	}
 	for _, p := range []*person{ada, bob} {
-		p.restart() // the wait before it asks again is a process's own
-		must(t, p.Sync(ctx))
 		var sealed, plain bytes.Buffer
 		must(t, p.Download(ctx, a, 0, &sealed, nil))
 		must(t, a.Open(&plain, &sealed, a.Size, content.NewAESGCM))

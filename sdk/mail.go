@@ -26,6 +26,13 @@ func (e *Engine) ReadMail(ctx context.Context) error {
 	after := uint64(0)
 	for {
 		page, err := e.client.Mailbox(ctx, after)
+		if delivery.CodeOf(err) == delivery.CodeNotFound {
+			// The session ended, and the service does not know this device: it was restored.
+			if err := e.ensure(ctx); err != nil {
+				return err
+			}
+			page, err = e.client.Mailbox(ctx, after)
+		}
 		if err != nil {
 			return e.fail(ctx, err)
 		}

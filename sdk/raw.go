@@ -168,10 +168,10 @@ func expire(tx Tx, id delivery.RoomID, nowMS int64) error {
 	return nil
 }
 
-// keptAfter are entries of a room behind a seq as they were read, without
-// incarnations: one offer's worth. next is the seq to go on from, more says that
-// there is something.
-func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64) (out []delivery.KeptEntry, next uint64, more bool, err error) {
+// keptAfter are entries of a room behind a seq and before another as they were
+// read, without incarnations: one offer's worth. next is the seq to go on from,
+// more says that there is something.
+func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after, before uint64) (out []delivery.KeptEntry, next uint64, more bool, err error) {
 	size := 0
 	next = after
 	err = e.Store.View(ctx, func(tx Tx) error {
@@ -179,6 +179,9 @@ func (e *Engine) keptAfter(ctx context.Context, id delivery.RoomID, after uint64
 			entry, err := parseRaw(value)
 			if err != nil {
 				return false, err
+			}
+			if entry.Seq >= before {
+				return false, nil
 			}
 			size += len(entry.Bytes) + 16*len(entry.Blobs) + 40
 			if more = len(out) > 0 && (size > delivery.MaxLogPage || len(out) == offerAtMost); more {
