@@ -144,6 +144,21 @@ func (r *room) noteRestore(entry delivery.Entry) {
 	r.given = 0
 }
 
+// pastRestore is noteRestore for a device that has nothing to read behind the
+// restore: its own entry into the room, brought back by others, is the last one.
+func (e *Engine) pastRestore(ctx context.Context, r *room, head uint64) error {
+	if head <= r.rec.Cursor+delivery.IncarnationJump/2 {
+		return nil
+	}
+	before := r.rec
+	r.rec.Lost, r.rec.Cursor, r.given = max(r.rec.Joined, 1), head, 0
+	err := e.Store.Update(ctx, r.save)
+	if err != nil {
+		r.rec = before
+	}
+	return err
+}
+
 // First and longest wait between offers of a room that the service does not know.
 const (
 	callAgain   = 10 * time.Second

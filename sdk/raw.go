@@ -123,8 +123,8 @@ func (e *Engine) trim(ctx context.Context) error {
 			var old []string
 			err := tx.Scan(TableRaw, roomKey(r.ID, ""), "", func(key string, value []byte) (bool, error) {
 				entry, err := parseRaw(value)
-				if err != nil || entry.AcceptedMS >= limit {
-					return false, err
+				if err != nil || entry.AcceptedMS >= limit || r.Lost > 0 && entry.Seq >= r.Lost {
+					return false, err // what a restored service may still want stays
 				}
 				old = append(old, key)
 				return len(old) < 10_000, nil

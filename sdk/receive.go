@@ -22,7 +22,11 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
 		switch {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
-			return e.comeIn(ctx, r, r.rec.ID, "this device was away for longer than messages are kept", groundTrimmed)
+			err := e.comeIn(ctx, r, r.rec.ID, "this device was away for longer than messages are kept", groundTrimmed)
+			if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Lost == 0 {
+				return e.wentUnseen(ctx, r)
+			}
+			return err
 		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
 			// Who was removed reads in the log that it was. So the service has lost the
 			// room or this device's entry into it: it comes back when somebody heals the
@@ -39,6 +43,9 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return e.fail(ctx, err)
 		}
 		if len(page.Entries) == 0 {
+			if err := e.pastRestore(ctx, r, page.Head); err != nil {
+				return err
+			}
 			more, err := e.regain(ctx, r, page.Head)
 			if err != nil {
 				return err
@@ -83,6 +90,27 @@ func (e *Engine) caughtUp(ctx context.Context, r *room) error {
 	}
 	r.rec.Caught = e.nowMS()
 	return e.Store.Update(ctx, r.save)
+}
+
+// wentUnseen notes that this device was removed by a commit that the service no
+// longer has: it may read what was before and nothing of the present.
+func (e *Engine) wentUnseen(ctx context.Context, r *room) error {
+	before := r.rec
+	r.rec.Status = StatusOut
+	l := Line{
+		Room: r.rec.ID, Seq: r.rec.Cursor, Epoch: r.rec.Epoch, From: e.account.Identity, TimeMS: e.nowMS(),
+		Kind: LineLeave, ID: eventID(r.rec.ID, r.rec.Cursor, "removed", 0),
+	}
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		if err := tx.PutLine(l); err != nil {
+			return err
+		}
+		return r.save(tx)
+	})
+	if err != nil {
+		r.rec = before
+	}
+	return err
 }
 
 // opened is an entry with what MLS makes of it.

@@ -41,23 +41,9 @@ type World struct {
 	rooms   []delivery.RoomID
 	said    []said
 	saved   int // messages said when the backup was taken; -1 = there is none
-	undone  undone
-
-	savedRooms   int              // rooms when the backup was taken
-	savedDevices map[*device]bool // devices then
-	words        int
-	story        []string
-	closers      []func() error
-}
-
-// undone is what came after the backup and before the service was restored from
-// it: rooms that the restored service never heard of, and devices that were in no
-// room's tree yet, so that it lets them offer nothing.
-type undone struct {
-	rooms   map[delivery.RoomID]bool
-	devices map[*device]bool
-	from    int // messages said between from and to
-	to      int
+	words   int
+	story   []string
+	closers []func() error
 }
 
 // said is a message that the service acknowledged.
@@ -168,9 +154,6 @@ func (w *World) weather(ctx context.Context, step int) error {
 			return err
 		}
 	}
-	if w.Backup && w.saved >= 0 {
-		w.noteUndone()
-	}
 	if w.chance(w.Stop) {
 		w.tell("%d: the service stops and starts", step)
 		if err := w.service.stop(); err != nil {
@@ -182,18 +165,10 @@ func (w *World) weather(ctx context.Context, step int) error {
 				return err
 			}
 			w.saved = len(w.said)
-			w.savedRooms, w.savedDevices = len(w.rooms), map[*device]bool{}
-			for _, p := range w.people {
-				for _, d := range p.devices {
-					w.savedDevices[d] = true
-				}
-			}
-			w.undone = undone{rooms: map[delivery.RoomID]bool{}, devices: map[*device]bool{}, from: len(w.said)}
 		}
 		if w.Backup && w.saved >= 0 && step > w.Steps/2 {
 			w.tell("%d: the service is restored from the backup", step)
 			w.Backup = false
-			w.undone.to = len(w.said)
 			if err := w.service.restore(ctx, filepath.Join(w.dir, "backup")); err != nil {
 				return err
 			}
@@ -226,20 +201,6 @@ func (w *World) weather(ctx context.Context, step int) error {
 		}
 	}
 	return nil
-}
-
-// noteUndone notes rooms and devices that came after the backup.
-func (w *World) noteUndone() {
-	for _, room := range w.rooms[w.savedRooms:] {
-		w.undone.rooms[room] = true
-	}
-	for _, p := range w.people {
-		for _, d := range p.devices {
-			if !w.savedDevices[d] {
-				w.undone.devices[d] = true
-			}
-		}
-	}
 }
 
 // act lets one device do one thing. Its process may be killed on the way.

@@ -307,3 +307,34 @@ func TestEmptyLogIsNotTrimmedByARestore(t *testing.T) {
 		t.Errorf("%+v", page)
 	}
 }
+
+// TestHealingTakesNothingPastRetention: what the service gave up by itself is not
+// lost, and does not come in again.
+func TestHealingTakesNothingPastRetention(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	p := in.people("ada", "bob")
+	id := group(t, p...)
+	p[0].say(id, "old")
+	kept := p[0].kept(id, 0)
+	in, saved := w.save(t, in, p...)
+	in = w.lose(t, in, saved, p...)
+	w.clock.add(in.Retention + time.Hour)
+	check(t, in.Sweep(t.Context()))
+	in.again(t, p...)
+	for range 2 { // the second time what is between is given up
+		got, err := p[0].offerAll(id, delivery.HealRequest{Entries: kept})
+		check(t, err)
+		if got.Taken != len(kept) || got.Dropped != 0 {
+			t.Errorf("%+v", got)
+		}
+		w.clock.add(in.HealWindow / 9)
+	}
+	page, err := p[0].log(id, delivery.IncarnationJump)
+	if err == nil && len(page.Entries) > 0 && page.Entries[0].Kind != delivery.KindIncarnation {
+		t.Errorf("%+v", page)
+	}
+	if room, err := w.store.Room(t.Context(), id); err != nil || room.NextSeq-1 != delivery.IncarnationJump+3 {
+		t.Errorf("%+v %v", room, err)
+	}
+}

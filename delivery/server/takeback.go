@@ -42,8 +42,12 @@ func (s *Server) takeBack(c *call, room delivery.Room, req delivery.HealRequest)
 		return out, err
 	}
 	gaps := s.gaps(room, s.Now())
+	kept, err := s.firstKept(c, room)
+	if err != nil {
+		return out, err
+	}
 	for _, e := range req.Entries {
-		if e.Kind == delivery.KindIncarnation {
+		if e.Kind == delivery.KindIncarnation || e.Seq < kept {
 			out.n++
 			continue
 		}
@@ -63,6 +67,21 @@ func (s *Server) takeBack(c *call, room delivery.Room, req delivery.HealRequest)
 		out.n++
 	}
 	return out, nil
+}
+
+// firstKept is the seq before which the backup's entries are past retention, and
+// so not lost.
+func (s *Server) firstKept(ctx context.Context, room delivery.Room) (uint64, error) {
+	list, err := s.store.Log(ctx, room.ID, delivery.LogRange{Limit: 1})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(list) == 0:
+		return room.NextSeq, nil
+	case list[0].Kind == delivery.KindIncarnation:
+		return list[0].Seq - min(list[0].Seq, delivery.IncarnationJump), nil
+	}
+	return list[0].Seq, nil
 }
 
 // newest is when the last entry that the room has was accepted, in Unix
