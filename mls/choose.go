@@ -3,6 +3,7 @@ package mls
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/tree"
@@ -100,13 +101,10 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 	if len(chosen) == 0 && reinit >= 0 && len(values) == 0 {
 		chosen = append(chosen, reinit)
 	}
-	refs := make([]wire.ProposalRef, 0, len(chosen))
-	for i := range held { // in the order in which they came
-		for _, c := range chosen {
-			if c == i {
-				refs = append(refs, held[i].Ref)
-			}
-		}
+	slices.Sort(chosen) // in the order in which they came
+	refs := make([]wire.ProposalRef, len(chosen))
+	for i, c := range chosen {
+		refs[i] = held[c].Ref
 	}
 	return refs
 }
