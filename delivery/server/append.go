@@ -202,7 +202,7 @@ func (s *Server) appended(ctx context.Context, in *incoming, plan *plan, done ou
 	s.fanOut(ctx, in.room, e, added)
 	s.audience.put(&listeners{room: in.room, epoch: plan.after.epoch, devices: plan.after.devices()})
 	if len(plan.advance.Joiners) > 0 {
-		s.kicks.relays.kick()
+		s.invite(ctx, in.room, plan.after.epoch, done.accepted.Seq, plan.advance.Joiners)
 	}
 	if plan.reissue {
 		s.kicks.removals.kick()

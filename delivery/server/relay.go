@@ -37,7 +37,10 @@ func (k kick) every(ctx context.Context, interval time.Duration, fn func(context
 	}
 }
 
-const relayBatch = 256
+const (
+	relayBatch  = 256
+	relayAtOnce = 16 // joiners whose pointers are written before the commit is answered
+)
 
 // relayLoop pays the mailbox pointers that commits owe to joiners. The commit's
 // transaction noted the debt; each pointer has a key, so paying twice, here or
@@ -61,11 +64,7 @@ func (s *Server) Relay(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for i, r := range owed {
-		err := s.mail(ctx, r.Device, delivery.MailItem{
-			Kind: delivery.MailWelcome, Room: r.Room, Epoch: r.Epoch, StartSeq: r.StartSeq,
-			CreatedMS: s.nowMS(), Key: fmt.Sprintf("welcome:%x:%d", r.Room[:], r.Epoch),
-		})
-		if err != nil {
+		if err := s.point(ctx, r); err != nil {
 			return i, err
 		}
 		if err := s.store.FinishRelay(ctx, r); err != nil {
@@ -73,4 +72,26 @@ func (s *Server) Relay(ctx context.Context) (int, error) {
 		}
 	}
 	return len(owed), nil
+}
+
+// point puts the pointer to a Welcome into the joiner's mailbox, once.
+func (s *Server) point(ctx context.Context, r delivery.Relay) error {
+	return s.mail(ctx, r.Device, delivery.MailItem{
+		Kind: delivery.MailWelcome, Room: r.Room, Epoch: r.Epoch, StartSeq: r.StartSeq,
+		CreatedMS: s.nowMS(), Key: fmt.Sprintf("welcome:%x:%d", r.Room[:], r.Epoch),
+	})
+}
+
+// invite points the joiners of an accepted commit to their Welcome. Of a few it
+// does so before the commit is answered: whoever is told at once that they were
+// added finds the invitation. The debt stays until the loop, which it wakes, has
+// seen to it: what goes wrong here is paid there.
+func (s *Server) invite(ctx context.Context, room delivery.RoomID, epoch, seq uint64, joiners []delivery.Joiner) {
+	for _, j := range joiners[:min(len(joiners), relayAtOnce)] {
+		if err := s.point(ctx, delivery.Relay{Room: room, Epoch: epoch, Device: j.Device, StartSeq: seq}); err != nil {
+			s.failed("relaying a mailbox pointer", err)
+			break
+		}
+	}
+	s.kicks.relays.kick()
 }
