@@ -44,39 +44,12 @@ type Joined struct {
 // the caller to check, before it stores the Step. Errors: ErrNotForUs,
 // ErrDecrypt, ErrTree, ErrGroupInfo, ErrMissingPSK, ErrConfirmationTag, ErrPath.
 func (c *Config) Join(p JoinParams) (*Joined, error) {
-	var m wire.MLSMessage
-	if err := wire.Unmarshal(p.Welcome, &m); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	if m.WireFormat != wire.WireFormatWelcome {
-		return nil, fmt.Errorf("%w: not a welcome", ErrWireFormat)
-	}
-	w := m.Welcome
-	cs, err := suite.Lookup(w.CipherSuite)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotForUs, err)
-	}
-	bundle, secrets, err := findBundle(cs, w, p.Bundles)
+	w, err := c.openWelcome(p)
 	if err != nil {
 		return nil, err
 	}
-	defer wipeGroupSecrets(secrets)
-	psks, from, err := c.welcomePSKs(cs, secrets.PSKs, p.From)
-	if err != nil {
-		return nil, err
-	}
-	defer wipePSKs(psks)
-	psk, err := pskSecret(cs, psks)
-	if err != nil {
-		return nil, err
-	}
-	defer psk.Wipe()
-	member := memberSecret(cs, secrets.JoinerSecret, psk)
-	defer member.Wipe()
-	info, err := openGroupInfo(cs, w, member)
-	if err != nil {
-		return nil, err
-	}
+	defer w.wipe()
+	cs, bundle, info := w.cs, w.bundle, w.info
 	public, err := c.enterPublic(cs, info, p.Tree, p.Now)
 	if err != nil {
 		return nil, err
@@ -89,15 +62,15 @@ func (c *Config) Join(p JoinParams) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	private, err := joinerKeys(cs, public, leaf, tree.LeafIndex(info.Signer), bundle, secrets.PathSecret)
+	private, err := joinerKeys(cs, public, leaf, tree.LeafIndex(info.Signer), bundle, w.secrets.PathSecret)
 	if err != nil {
 		return nil, err
 	}
-	keys := deriveEpoch(cs, member, public.EncodedContext())
+	keys := deriveEpoch(cs, w.member, public.EncodedContext())
 	if !cs.VerifyMAC(keys.confirmation, info.GroupContext.ConfirmedTranscriptHash, info.ConfirmationTag) {
 		return nil, ErrConfirmationTag
 	}
-	if err := checkSuccession(from, info, public, p.From); err != nil {
+	if err := checkSuccession(w.from, info, public, p.From); err != nil {
 		return nil, err
 	}
 	g := newGroup(c, cs, public, leaf, signer, keys, private)

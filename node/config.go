@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/delivery/server"
 	"github.com/askucher/compax-core/identity"
 )
@@ -38,6 +39,7 @@ type Config struct {
 	RetentionDays        int   // of the log; 30
 	ArchiveRetentionDays int   // of sealed history; as RetentionDays
 	MaxBlobBytes         int64 // 4 GiB
+	MaxMembers           int   // participants that a room lists; 2,000, at most 10,000
 	DrainSeconds         int   // how long sockets have to go when the node stops; 5
 
 	Buckets map[string]server.Bucket
@@ -64,6 +66,7 @@ func (c *Config) check() error {
 	def(&c.RetentionDays, 30)
 	def(&c.ArchiveRetentionDays, c.RetentionDays)
 	def(&c.MaxBlobBytes, 4<<30)
+	def(&c.MaxMembers, 2000)
 	def(&c.DrainSeconds, 5)
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -96,13 +99,16 @@ func (c *Config) check() error {
 	}
 	for name, v := range map[string]int64{
 		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
-		"max_blob_bytes": c.MaxBlobBytes, "drain_seconds": int64(c.DrainSeconds),
+		"max_blob_bytes": c.MaxBlobBytes, "max_members": int64(c.MaxMembers), "drain_seconds": int64(c.DrainSeconds),
 		"pow.free_messages": int64(c.Work.FreeMessages), "pow.free_bytes": int64(c.Work.FreeBytes), "pow.step": int64(c.Work.Step), "pow.max_bits": int64(c.Work.MaxBits),
 		"archive.segments": int64(c.Archive.Segments), "archive.bytes": c.Archive.Bytes, "archive.wrapped_keys": int64(c.Archive.Keys),
 	} {
 		if v < 0 || v > 1<<50 {
 			fault(name, "%d is out of range", v)
 		}
+	}
+	if n := c.MaxMembers; n > policy.MaxParticipants {
+		fault("max_members", "%d is out of range, at most %d", n, policy.MaxParticipants)
 	}
 	if n := c.Archive.Snapshot; n < 0 || n > delivery.MaxSnapshot {
 		fault("archive.snapshot_bytes", "%d is out of range, at most %d", n, delivery.MaxSnapshot)

@@ -26,6 +26,7 @@ type file struct {
 	TrustedProxies       []string                    `json:"trusted_proxies"`
 	RetentionDays        int                         `json:"retention_days"`
 	ArchiveRetentionDays int                         `json:"archive_retention_days"`
+	MaxMembers           int                         `json:"max_members"`
 	MaxBlobBytes         int64                       `json:"max_blob_bytes"`
 	DrainSeconds         int                         `json:"drain_seconds"`
 	Metrics              metricsSection              `json:"metrics"`
@@ -167,7 +168,7 @@ func Load(getenv func(string) string) (Config, error) {
 func (f *file) config() Config {
 	c := Config{
 		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
-		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays,
+		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays, MaxMembers: f.MaxMembers,
 		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive),
 		Congestion: f.Congestion.limits(), Rules: f.Rules,
 	}

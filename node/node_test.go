@@ -107,13 +107,13 @@ func TestNodeServesAndStops(t *testing.T) {
 func TestConfigurationNamesEveryFault(t *testing.T) {
 	c := Config{
 		Listen: "nowhere", Database: "mysql://x", MetricsToken: "short", Home: "xyz", Domain: "a/b", RetentionDays: -1,
-		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"}, Archive: server.ArchiveLimits{Segments: -1, Snapshot: 1 << 30},
+		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"}, Archive: server.ArchiveLimits{Segments: -1, Snapshot: 1 << 30}, MaxMembers: 10_001,
 	}
 	err := c.check()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"listen:", "database:", "metrics.token:", "home:", "domain:", "retention_days:", "rules.no_rule:", `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:"} {
+	for _, want := range []string{"listen:", "database:", "metrics.token:", "home:", "domain:", "retention_days:", "rules.no_rule:", `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:", "max_members:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

@@ -59,7 +59,9 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 	if due := policy.RevocationsDue(r.state.policy, referenced); due != nil {
 		proposals = append([]wire.Proposal{mls.AppDataUpdateProposal(policy.ComponentRevocations, due)}, proposals...)
 	}
-	c, err := g.Commit(mls.CommitParams{Random: e.Random, Now: e.Now(), Proposals: proposals, Skip: skip})
+	c, err := g.Commit(mls.CommitParams{
+		Random: e.Random, Now: e.Now(), Proposals: proposals, Skip: skip, GroupInfoExtensions: policy.Inviter(e.credential()),
+	})
 	if err != nil {
 		return false, fmt.Errorf("sdk: make a change of the chat: %w", err)
 	}

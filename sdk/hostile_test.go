@@ -63,6 +63,18 @@ func (b *between) Do(ctx context.Context, r client.Request) (client.Response, er
 	return b.Transport.Do(ctx, r)
 }
 
+func jsonOf(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	must(t, err)
+	return raw
+}
+
+func problem(t *testing.T, e *delivery.Error) []byte {
+	t.Helper()
+	return jsonOf(t, e.Problem())
+}
+
 // get asks the service itself, with the device's session.
 func (b *between) get(p *person, base, path string) []byte {
 	p.t.Helper()

@@ -97,8 +97,8 @@ func (e *Engine) readRemoval(ctx context.Context, id delivery.RoomID) error {
 	return nil
 }
 
-// invited looks at an invitation. The inviter is known from the signature over
-// the room's state; of a stranger's room nothing but its tree is fetched.
+// invited looks at an invitation. Of a stranger's room nothing is fetched, and nothing
+// sent to it, until it is accepted.
 func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished bool, err error) {
 	id := *m.Room
 	var rec Room
@@ -120,15 +120,11 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	if known && rec.Status == StatusOpen && rec.Epoch >= m.Epoch {
 		return true, nil // joined, and the acknowledgement was lost
 	}
-	joined, s, err := e.tryWelcome(ctx, id, m.Epoch, m.Welcome)
+	inviter, to, err := e.peek(ctx, id, m.Epoch, m.Welcome)
 	if err != nil {
-		if isNet(err) {
-			return false, err
-		}
 		e.Warn("an invitation cannot be used: %v", err)
 		return true, nil
 	}
-	inviter, _ := s.roster.At(joined.Sender.Leaf)
 	if known && rec.Status == StatusOpen {
 		if out, err := e.needsWelcome(ctx, id, inviter); err != nil || !out {
 			return err == nil, err
@@ -138,7 +134,7 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	if err != nil {
 		return false, err
 	}
-	succeeds, err := e.succeedsKnown(ctx, id, s.roster.Identities())
+	succeeds, err := e.succeedsKnown(ctx, id, inviter, to)
 	if err != nil {
 		return false, err
 	}
@@ -147,13 +143,48 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 		return false, err
 	}
 	if friend.Contact || inviter.Identity == e.account.Identity || succeeds || asked {
+		joined, s, err := e.tryWelcome(ctx, id, m.Epoch, m.Welcome, inviter)
+		if err != nil {
+			if isNet(err) {
+				return false, err
+			}
+			e.Warn("an invitation cannot be used: %v", err)
+			return true, nil
+		}
 		return true, e.join(ctx, id, m.StartSeq, joined, s)
 	}
 	q := Request{
-		Room: id, Kind: s.policy.Kind, Mail: m.ID, Epoch: m.Epoch, StartSeq: m.StartSeq, Welcome: m.Welcome,
-		From: inviter.Identity, People: s.roster.Identities(), TimeMS: m.CreatedMS,
+		Room: id, Kind: to.Kind, Mail: m.ID, Epoch: m.Epoch, StartSeq: m.StartSeq, Welcome: m.Welcome,
+		From: inviter.Identity, People: to.People(), TimeMS: m.CreatedMS,
 	}
 	return false, e.Store.Update(ctx, func(tx Tx) error { return put(tx, TableRequest, id.String(), q) })
+}
+
+// peek reads in a Welcome alone who invites, by the signature over the room's state,
+// and to what. Nothing is asked of the service for it.
+func (e *Engine) peek(ctx context.Context, id delivery.RoomID, epoch uint64, welcome []byte) (policy.Member, *policy.Room, error) {
+	bundles, err := e.bundles(ctx, welcome)
+	if err != nil {
+		return policy.Member{}, nil, err
+	}
+	defer func() {
+		for _, b := range bundles {
+			b.Wipe()
+		}
+	}()
+	i, err := e.mls.Peek(mls.JoinParams{Welcome: welcome, Bundles: bundles, Now: e.Now()})
+	if err != nil {
+		return policy.Member{}, nil, fmt.Errorf("sdk: open an invitation: %w", err)
+	}
+	if string(i.Context.GroupID) != string(id[:]) || i.Context.Epoch != epoch {
+		return policy.Member{}, nil, fmt.Errorf("sdk: %w: the invitation is to another room or epoch", mls.ErrGroupInfo)
+	}
+	inviter, err := policy.InviterOf(i.Extensions, i.Signer, i.SignedBy)
+	if err != nil {
+		return policy.Member{}, nil, err
+	}
+	to, err := policy.CheckContext(&i.Context, nil)
+	return inviter, to, err
 }
 
 // needsWelcome reports whether an invitation to a chat that this device is in may
@@ -187,8 +218,9 @@ func isNet(err error) bool {
 	return offline(err) || code != "" && code.Temporary()
 }
 
-// tryWelcome opens a Welcome without storing anything.
-func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint64, welcome []byte) (*mls.Joined, state, error) {
+// tryWelcome opens a Welcome without storing anything. inviter is who says to have
+// made it: the tree must have that device at the leaf that signed.
+func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint64, welcome []byte, inviter policy.Member) (*mls.Joined, state, error) {
 	tree, err := e.client.Tree(ctx, id, epoch)
 	if err != nil {
 		return nil, state{}, e.fail(ctx, err)
@@ -207,6 +239,9 @@ func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint6
 	s, err := newState(joined.Next)
 	if err != nil {
 		return nil, state{}, fmt.Errorf("sdk: open an invitation: %w", err)
+	}
+	if by, in := s.roster.At(joined.Sender.Leaf); !in || !by.SameAttestation(inviter) {
+		return nil, state{}, fmt.Errorf("sdk: %w: who invites is not at the leaf that signed", mls.ErrGroupInfo)
 	}
 	if me, in := s.roster.Device(e.account.Device); !in || me.Leaf != joined.Next.OwnLeaf() {
 		return nil, state{}, fmt.Errorf("sdk: %w: this device is not in it", mls.ErrTree)
@@ -311,7 +346,11 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 		}
 		return e.announce(ctx, r)
 	}
-	joined, s, err := e.tryWelcome(ctx, id, q.Epoch, q.Welcome)
+	inviter, _, err := e.peek(ctx, id, q.Epoch, q.Welcome)
+	if err != nil {
+		return err
+	}
+	joined, s, err := e.tryWelcome(ctx, id, q.Epoch, q.Welcome, inviter)
 	if err != nil {
 		return err
 	}

@@ -330,7 +330,7 @@ func (e *Engine) control(tx Tx, r *room, l Line, items []content.Item) error {
 			return e.profile(tx, l, i)
 		case content.Successor:
 			if id, err := delivery.ParseRoomID(i.Room); err == nil && r.decides(l.From) {
-				r.rec.Successor = &id
+				r.rec.Successor, r.rec.Named = &id, true
 			}
 			l.Kind, l.Text = LineControl, "successor "+i.Room
 		case content.Receipt:

@@ -43,6 +43,7 @@ type Room struct {
 	Profile   uint64              `json:"profile,omitempty"` // version that was announced
 	Epoch     uint64              `json:"epoch"`
 	Successor *delivery.RoomID    `json:"successor,omitempty"`
+	Named     bool                `json:"successor_named,omitempty"` // an admin of this room said so in it; otherwise the service alone
 	Muted     bool                `json:"muted,omitempty"`
 	// Lost: the service was restored from a backup and may have lost entries from
 	// this seq on; what this device holds of them has not come back yet.
@@ -58,8 +59,8 @@ type Request struct {
 	Epoch    uint64               `json:"epoch"`
 	StartSeq uint64               `json:"start_seq"`
 	Welcome  []byte               `json:"welcome"`
-	From     identity.PublicKey   `json:"from"` // who invites, by the signature over the room's state
-	People   []identity.PublicKey `json:"people"`
+	From     identity.PublicKey   `json:"from"`   // who invites, by the signature over the room's state
+	People   []identity.PublicKey `json:"people"` // who is listed there
 	TimeMS   int64                `json:"time_ms"`
 }
 

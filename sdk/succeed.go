@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
@@ -48,7 +50,7 @@ func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, suite wire.Cip
 	if err != nil {
 		return next, e.fail(ctx, err)
 	}
-	r.rec.Status, r.rec.Successor = StatusSucceeded, &next
+	r.rec.Status, r.rec.Successor, r.rec.Named = StatusSucceeded, &next, true
 	return next, errors.Join(e.Store.Update(ctx, r.save), e.flushSnapshot(ctx))
 }
 
@@ -147,47 +149,65 @@ func (e *Engine) succeeded(ctx context.Context, r *room) error {
 		return e.fail(ctx, err)
 	}
 	r.rec.Status = StatusSucceeded
-	if head.Successor != nil {
-		r.rec.Successor = head.Successor
+	if s := head.Successor; s != nil && (r.rec.Successor == nil || *s != *r.rec.Successor) {
+		r.rec.Successor, r.rec.Named = s, false
 	}
 	return e.Store.Update(ctx, r.save)
 }
 
-// succeedsKnown reports whether a room is the successor of one this device is in
-// and has nobody in it whom that one has not: a person who is somewhere with
-// strangers already is not asked about them again, and meets no further ones by it.
-func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID, people []identity.PublicKey) (bool, error) {
-	var before []delivery.RoomID
-	err := e.Store.View(ctx, func(tx Tx) error {
-		rooms, err := scan[Room](tx, TableRoom, "")
-		for _, r := range rooms {
-			if r.Successor != nil && *r.Successor == id {
-				before = append(before, r.ID)
-			}
-		}
-		return err
-	})
+// succeedsKnown reports whether a room that this device is invited to goes on with
+// the conversation of one it is in, for nobody whom that one has not: a person who is
+// somewhere with strangers already is not asked about them again, and meets no further
+// ones by it. The service's word is not enough, it could send everybody anywhere: an
+// admin named the room in the old one, or a device known there made it for exactly the
+// same people. Anything else is a request.
+func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID, by policy.Member, to *policy.Room) (bool, error) {
+	before, err := e.movedTo(ctx, id)
 	for _, old := range before {
 		r, done, err := e.enter(ctx, old)
 		if err != nil {
 			return false, err
 		}
-		roster := r.state.roster
+		succeeds := r.goesOnIn(by, to)
 		done()
-		if roster != nil && len(people) > 0 && !hasOther(roster, people) {
+		if succeeds {
 			return true, nil
 		}
 	}
 	return false, err
 }
 
-func hasOther(roster *policy.Roster, people []identity.PublicKey) bool {
-	for _, p := range people {
-		if roster.Has(p) == 0 {
-			return true
+// movedTo lists the rooms whose conversation is said to go on in the given one.
+func (e *Engine) movedTo(ctx context.Context, id delivery.RoomID) (before []delivery.RoomID, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Successor != nil && *r.Successor == id && r.Status != StatusLeft {
+				before = append(before, r.ID)
+			}
+		}
+		return err
+	})
+	return before, err
+}
+
+// goesOnIn reports whether a room, which is said to be this one's successor, may be
+// entered without asking. by is the device that invites to it.
+func (r *room) goesOnIn(by policy.Member, to *policy.Room) bool {
+	if r.state.roster == nil || r.rec.Kind != to.Kind {
+		return false
+	}
+	old, more := r.state.policy.People(), to.People()
+	for _, p := range more {
+		if !slices.Contains(old, p) {
+			return false
 		}
 	}
-	return false
+	if r.rec.Named {
+		return len(more) > 0
+	}
+	known, in := r.state.roster.Device(by.Device)
+	return in && known.SameAttestation(by) && len(more) == len(old)
 }
 
 // joinSuccessors enters rooms that wait as requests and turned out to be where a
@@ -198,15 +218,8 @@ func (e *Engine) joinSuccessors(ctx context.Context) error {
 		return err
 	}
 	for _, q := range waiting {
-		succeeds, err := e.succeedsKnown(ctx, q.Room, q.People)
-		if err != nil {
-			return err
-		}
-		if !succeeds {
-			continue
-		}
-		joined, s, err := e.tryWelcome(ctx, q.Room, q.Epoch, q.Welcome)
-		if err == nil {
+		joined, s, err := e.followInto(ctx, q)
+		if err == nil && joined != nil {
 			if err = e.join(ctx, q.Room, q.StartSeq, joined, s); err == nil {
 				err = e.client.AckMail(ctx, q.Mail)
 			}
@@ -219,4 +232,19 @@ func (e *Engine) joinSuccessors(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// followInto opens the Welcome of a request that is a successor; nil: it is none.
+func (e *Engine) followInto(ctx context.Context, q Request) (*mls.Joined, state, error) {
+	if before, err := e.movedTo(ctx, q.Room); err != nil || len(before) == 0 {
+		return nil, state{}, err
+	}
+	inviter, to, err := e.peek(ctx, q.Room, q.Epoch, q.Welcome)
+	if err != nil {
+		return nil, state{}, err
+	}
+	if succeeds, err := e.succeedsKnown(ctx, q.Room, inviter, to); err != nil || !succeeds {
+		return nil, state{}, err
+	}
+	return e.tryWelcome(ctx, q.Room, q.Epoch, q.Welcome, inviter)
 }

@@ -19,10 +19,10 @@ const (
 	RoleAdmin  Role = 3 // removes others, changes roles and the base policy
 )
 
-const (
-	maxParticipants = 10_000
-	maxUserURI      = 512
-)
+// MaxParticipants is how many people a room lists at most, banned ones included.
+const MaxParticipants = 10_000
+
+const maxUserURI = 512
 
 // Participant is a UserRolePair (MIMI protocol §6.3).
 type Participant struct {
@@ -87,8 +87,8 @@ func readPairs(r *wire.Reader) []pair {
 }
 
 func (l Participants) add(pairs []pair) (Participants, error) {
-	if len(l)+len(pairs) > maxParticipants {
-		return nil, fmt.Errorf("%w: more than %d participants", ErrComponent, maxParticipants)
+	if len(l)+len(pairs) > MaxParticipants {
+		return nil, fmt.Errorf("%w: more than %d participants", ErrComponent, MaxParticipants)
 	}
 	seen := make(map[identity.PublicKey]struct{}, len(l)+len(pairs))
 	for _, p := range l {

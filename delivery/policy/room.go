@@ -88,6 +88,16 @@ func (r *Room) succeed(before *Room) {
 	r.Revocations = before.Revocations
 }
 
+// People are the participants who may be in the room, in the list's order.
+func (r *Room) People() (ids []identity.PublicKey) {
+	for _, p := range r.Participants {
+		if p.Role >= RoleMember {
+			ids = append(ids, p.Identity)
+		}
+	}
+	return ids
+}
+
 // CheckContext reads the room out of a GroupContext and checks that it is one
 // of ours: a suite of [Suites], the room's id as group id, the required
 // capabilities, exactly the home as external sender (senderKey nil: whichever

@@ -85,6 +85,12 @@ func (s *Server) foundRoom(d delivery.Device, info *wire.GroupInfo, tree []byte)
 	if members[0].Device != d.ID || members[0].Key != d.Key {
 		return nil, delivery.Refuse(delivery.CodeRefused, "the room's first leaf is another device's")
 	}
+	if want := delivery.RoomID(info.GroupContext.GroupID).URI(s.Domain); f.room.URI != want {
+		return nil, delivery.Refuse(delivery.CodeRefused, "the room's URI is not of this service's domain: it is mimi://"+s.Domain+"/r/ and the room's id")
+	}
+	if err := s.checkSize(nil, f.room); err != nil {
+		return nil, err
+	}
 	if role := f.room.Participants.Role(d.Identity); role < policy.RoleMember {
 		return nil, delivery.Refuse(delivery.CodeRefused, "the creator is not a participant")
 	}
@@ -102,4 +108,18 @@ func (s *Server) founding(err error) error {
 		return bad("the group does not verify: " + invalidity(err))
 	}
 	return fmt.Errorf("server: found a room: %w", err)
+}
+
+// checkSize holds a room's list of participants, banned ones included, to the
+// service's bound. One that is above it already may shrink and stay; before is nil
+// for a new room.
+func (s *Server) checkSize(before, after *policy.Room) error {
+	was := 0
+	if before != nil {
+		was = len(before.Participants)
+	}
+	if now := len(after.Participants); now > s.MaxMembers && now > was {
+		return delivery.Refuse(delivery.CodeRefused, fmt.Sprintf("a room here has at most %d participants, this one would list %d", s.MaxMembers, now))
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"crypto/rand"
+	"strings"
 	"testing"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/mls"
 )
 
@@ -58,4 +62,54 @@ func TestAttackOneDeviceOfSomebody(t *testing.T) {
 	if members, err := in.w.store.Members(t.Context(), id); err != nil || len(members) != 1 {
 		t.Errorf("%d members, %v", len(members), err)
 	}
+}
+
+// TestAttackRoomOfAnotherDomain: a room that calls itself one of another service's
+// is not made.
+func TestAttackRoomOfAnotherDomain(t *testing.T) {
+	in := newWorld(t).start()
+	ada := in.people("ada")[0]
+	id, err := delivery.NewRoomID(testHome, rand.Reader)
+	check(t, err)
+	c := policy.Creation{Room: id, Kind: delivery.RoomGroup, Domain: "bank.example", SenderKey: in.SenderKey(), Creator: ada.owner.id, Suite: testSuite}
+	x, err := c.Extensions()
+	check(t, err)
+	_, err = ada.call(delivery.RouteCreateRoom, ada.found(id, x), "")
+	if e := wantCode(t, err, delivery.CodeRefused); !strings.Contains(e.Detail, "mimi://localhost/r/") {
+		t.Errorf("the refusal says %q", e.Detail)
+	}
+	if _, err := in.w.store.Room(t.Context(), id); err == nil {
+		t.Error("the room was made")
+	}
+}
+
+// TestAttackCrowdedRoom: nobody lists more people in a room than the service allows,
+// neither when it is made nor later, member or not. The refusal says how many.
+func TestAttackCrowdedRoom(t *testing.T) {
+	w := newWorld(t)
+	w.config.MaxMembers = 3
+	in := w.start()
+	p := in.people("ada", "bob", "carl", "dora")
+	crowd := func() []byte {
+		_, body := p[0].creation(delivery.RoomGroup, p[1:]...)
+		return body
+	}
+	_, err := p[0].call(delivery.RouteCreateRoom, crowd(), "")
+	if e := wantCode(t, err, delivery.CodeRefused); !strings.Contains(e.Detail, "at most 3") {
+		t.Errorf("the refusal says %q", e.Detail)
+	}
+	id := group(t, p[:2]...)
+	room, err := policy.RoomOf(p[1].sync(id).group.Context().Extensions)
+	check(t, err)
+	list := func(people ...*member) delivery.AppendRequest {
+		var ids []identity.PublicKey
+		for _, m := range people {
+			ids = append(ids, m.owner.id)
+		}
+		u, _ := room.Participants.Adding(policy.RoleMember, "localhost", ids...)
+		return request(p[1].prepare(id, mls.AppDataUpdateProposal(policy.ComponentParticipants, u.Bytes())))
+	}
+	p[1].refused(id, list(p[2], p[3]), delivery.CodeRefused)
+	_, err = p[1].post(id, list(p[2]))
+	check(t, err)
 }

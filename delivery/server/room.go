@@ -184,6 +184,11 @@ func (s *Server) prepareCommit(ctx context.Context, p *plan, in *incoming, held 
 	if err != nil {
 		return err
 	}
+	if in.old == nil {
+		if err := s.checkSize(p.before.room, change.After); err != nil {
+			return err
+		}
+	}
 	if external && in.old == nil {
 		m, _ := roster.At(change.Committer)
 		if m.Device != in.device.ID || m.Key != in.device.Key {

@@ -39,6 +39,7 @@ type Config struct {
 	MaxBlob          int64         // bytes; 4 GiB
 	MaxLooseBlobs    int64         // bytes that a device may have uploaded and not yet sent; twice MaxBlob
 	LowWater         int           // key packages; 20
+	MaxMembers       int           // participants that a room lists; 2,000
 	Limits           Limits
 	Rules            map[Rule]Mode // refusal rules that are policy; see rules.go
 	Machine          Machine       // what congestion is read from; nil: always calm
@@ -70,6 +71,7 @@ func (c *Config) defaults() error {
 	def(&c.MaxBlob, 4<<30)
 	def(&c.MaxLooseBlobs, 2*c.MaxBlob)
 	def(&c.LowWater, 20)
+	def(&c.MaxMembers, 2000)
 	c.Limits.defaults()
 	if c.Now == nil {
 		c.Now = time.Now
