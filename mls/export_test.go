@@ -263,7 +263,7 @@ func (g *Group) ForgeWelcome(random io.Reader, f ForgedWelcome) []byte {
 
 // DamageRecord changes a byte of a record's body and makes its checksum fit.
 func DamageRecord(r Record, at int, change byte) Record {
-	body, err := openRecord(r)
+	body, err := newChecksums().openRecord(r)
 	if err != nil {
 		panic(err)
 	}
@@ -272,4 +272,34 @@ func DamageRecord(r Record, at int, change byte) Record {
 		body[at%len(body)] ^= change
 	}
 	return Record{Key: r.Key, Value: sealRecord(r.Key, body)}
+}
+
+// CoreWith is the record of the core with other private keys or another
+// confirmation key, its checksum in order.
+func (g *Group) CoreWith(keys map[uint32][]byte, confirmation []byte) Record {
+	changed := *g
+	changed.private = make(privateKeys, len(g.private))
+	for node, key := range g.private {
+		changed.private[node] = key
+		if secret, ok := keys[uint32(node)]; ok {
+			other, err := hpke.NewPrivateKey(g.cs, secret)
+			if err != nil {
+				panic(err)
+			}
+			changed.private[node] = other
+		}
+	}
+	if confirmation != nil {
+		changed.keys.confirmation = confirmation
+	}
+	return Record{Key: keyCore, Value: sealRecord(keyCore, changed.appendCore(nil))}
+}
+
+// PrivateKeys are the private keys that a group holds, by node.
+func (g *Group) PrivateKeys() map[uint32][]byte {
+	keys := map[uint32][]byte{}
+	for node, key := range g.private {
+		keys[uint32(node)] = key.Bytes()
+	}
+	return keys
 }

@@ -231,7 +231,7 @@ func (b *KeyPackageBundle) MarshalBinary() ([]byte, error) {
 
 // UnmarshalBinary reads what MarshalBinary wrote. Errors wrap ErrState.
 func (b *KeyPackageBundle) UnmarshalBinary(data []byte) error {
-	body, err := openRecord(Record{Key: keyBundle, Value: data})
+	body, err := newChecksums().openRecord(Record{Key: keyBundle, Value: data})
 	if err != nil {
 		return err
 	}

@@ -243,6 +243,10 @@ func decryptPathSecret(node *wire.UpdatePathNode, resolution []tree.NodeIndex, h
 		}
 		secret, err := key.DecryptWithLabel("UpdatePathNode", provisional, &node.EncryptedPathSecret[i])
 		if err != nil {
+			// A loaded key was taken for that of its node: whose fault is it?
+			if err := key.CheckPair(); err != nil {
+				return nil, fmt.Errorf("%w: private key of node %d: %w", ErrState, n, err)
+			}
 			return nil, fmt.Errorf("%w: the path secret for node %d does not open", ErrPath, n)
 		}
 		return secret, nil

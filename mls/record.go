@@ -3,13 +3,14 @@ package mls
 import (
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"sort"
 
 	"github.com/askucher/compax-core/mls/wire"
 )
 
 // Record is one row of a group's stored state. Keys are unique inside one group
-// and at most 64 bytes; values are opaque, versioned and carry a checksum.
+// and at most 135 bytes; values are opaque, versioned and carry a checksum.
 // Values hold secrets: store them where only this client reads.
 type Record struct {
 	Key   string
@@ -88,23 +89,35 @@ const checksumSize = 8
 func sealRecord(key string, body []byte) []byte {
 	value := append(make([]byte, 0, 1+len(body)+checksumSize), recordVersion)
 	value = append(value, body...)
-	return append(value, recordChecksum(key, value)...)
+	sum := newChecksums().of(key, value)
+	return append(value, sum[:]...)
 }
 
-func recordChecksum(key string, value []byte) []byte {
-	h := sha256.New()
-	h.Write(wire.AppendOpaque(nil, key))
-	h.Write(value)
-	return h.Sum(nil)[:checksumSize]
+// checksums computes checksums one after the other, in the same memory.
+type checksums struct {
+	sha hash.Hash
+	buf []byte
+}
+
+func newChecksums() *checksums { return &checksums{sha: sha256.New()} }
+
+// of gives the checksum of a record, whose value is without one.
+func (c *checksums) of(key string, value []byte) [checksumSize]byte {
+	c.sha.Reset()
+	c.buf = wire.AppendOpaque(c.buf[:0], key)
+	c.sha.Write(c.buf)
+	c.sha.Write(value)
+	c.buf = c.sha.Sum(c.buf[:0])
+	return [checksumSize]byte(c.buf)
 }
 
 // openRecord checks a record and gives its body.
-func openRecord(r Record) ([]byte, error) {
+func (c *checksums) openRecord(r Record) ([]byte, error) {
 	n := len(r.Value)
 	if n < 1+checksumSize {
 		return nil, fmt.Errorf("%w: record %q is truncated", ErrState, r.Key)
 	}
-	if string(recordChecksum(r.Key, r.Value[:n-checksumSize])) != string(r.Value[n-checksumSize:]) {
+	if c.of(r.Key, r.Value[:n-checksumSize]) != [checksumSize]byte(r.Value[n-checksumSize:]) {
 		return nil, fmt.Errorf("%w: record %q does not match its checksum", ErrState, r.Key)
 	}
 	if v := r.Value[0]; v == 0 || v > recordVersion {

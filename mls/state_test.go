@@ -91,6 +91,88 @@ func TestLoadChecksIntegrity(t *testing.T) {
 	}
 }
 
+// Keys that do not belong to the tree are never used. A private key of another
+// node passes the load of a Diffie-Hellman suite, opens nothing, and the error
+// blames the stored state instead of the committer; the hybrid suite, which
+// computes public keys when it loads, refuses it at once.
+func TestStoredKeyOfAnotherNode(t *testing.T) {
+	for _, id := range []wire.CipherSuite{suite.X25519AES128GCMSHA256Ed25519, suite.MLKEM768X25519AES256GCMSHA384Ed25519} {
+		w := mlstest.NewWorld(t, id, 7, nil)
+		for len(w.Members) < 5 {
+			w.Add(w.Members[len(w.Members)-1], 1)
+		}
+		for range 2 {
+			w.Commit(w.Members[4], mls.CommitParams{})
+			w.Commit(w.Members[0], mls.CommitParams{})
+		}
+		c := w.Members[1]
+		stranger := w.Client().KeyPackage(w.Now)
+		other := map[uint32][]byte{}
+		for node := range c.Group.PrivateKeys() {
+			other[node] = stranger.InitPrivate
+		}
+		records := replaced(c.Records(), c.Group.CoreWith(other, nil))
+		loaded, err := c.Config.Load(records)
+		if id != suite.X25519AES128GCMSHA256Ed25519 {
+			if !errors.Is(err, mls.ErrState) {
+				t.Errorf("%#x: loaded with keys of nobody: %v", uint16(id), err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := mlstest.State(loaded)
+		commit := commitOf(t, w, w.Members[4], mls.CommitParams{})
+		if _, err := loaded.Process(commit.Message, mls.ProcessParams{Now: w.Now}); !errors.Is(err, mls.ErrState) || errors.Is(err, mls.ErrPath) {
+			t.Errorf("a path was read with keys of nobody: %v", err)
+		}
+		if !bytes.Equal(before, mlstest.State(loaded)) {
+			t.Error("the refusal changed the state")
+		}
+		if _, err := c.Group.Process(commit.Message, mls.ProcessParams{Now: w.Now}); err != nil {
+			t.Errorf("with its own keys: %v", err)
+		}
+	}
+}
+
+// The secrets of an epoch are loaded only with the public state that they belong
+// to, however well the checksums fit: the confirmation tag ties them.
+func TestStoredSecretsOfAnotherEpoch(t *testing.T) {
+	w := trio(t, 3)
+	c := w.Members[1]
+	records := replaced(c.Records(), c.Group.CoreWith(nil, make([]byte, 32)))
+	if _, err := c.Config.Load(records); !errors.Is(err, mls.ErrState) {
+		t.Errorf("loaded with another confirmation key: %v", err)
+	}
+	// Two commits of one epoch lead to two groups with the same members.
+	fork := c.Copy()
+	ours, theirs := commitOf(t, w, w.Members[0], mls.CommitParams{}), commitOf(t, w, w.Members[2], mls.CommitParams{})
+	for client, commit := range map[*mlstest.Client]*mls.Commit{c: ours, fork: theirs} {
+		if _, err := client.Process(w.Now, commit.Message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range fork.Records() {
+		if r.Key == "core" {
+			records = replaced(c.Records(), r)
+		}
+	}
+	if _, err := c.Config.Load(records); !errors.Is(err, mls.ErrState) {
+		t.Errorf("loaded with the secrets of the other branch: %v", err)
+	}
+}
+
+// replaced gives records in which one stands for that of its key.
+func replaced(records []mls.Record, r mls.Record) []mls.Record {
+	for i := range records {
+		if records[i].Key == r.Key {
+			records[i] = r
+		}
+	}
+	return records
+}
+
 // Deltas merged with Then are the same as one after the other.
 func TestDeltaThen(t *testing.T) {
 	w, c := eventful(t)

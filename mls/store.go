@@ -21,9 +21,10 @@ type treeBase struct {
 	added int    // of the changes after it, in bytes
 }
 
-// rebaseAbove is the size of changes from which on a new base is written when
-// they outgrow the base.
-const rebaseAbove = 64 << 10
+// rebaseAbove is the size of changes, in bytes, from which on a new base is
+// written when they outgrow the base: two pages of a database, so that a group of
+// ten does not replay a hundred changes when it is loaded.
+const rebaseAbove = 8 << 10
 
 // storePublic writes the change from one epoch to the next or, now and then, a
 // new base at the oldest epoch that is still needed.

@@ -88,30 +88,28 @@ type storedTree struct {
 
 // add takes a record whose key has one of the two prefixes.
 func (t secretTrees) add(r Record, body []byte) error {
-	parts := strings.Split(r.Key, "/")
-	bad := fmt.Errorf("%w: record %q is out of place", ErrState, r.Key)
-	if len(parts) < 3 {
-		return bad
-	}
-	epoch, err := strconv.ParseUint(parts[1], 16, 64)
+	kind, place, _ := strings.Cut(r.Key, "/")
+	at, rest, _ := strings.Cut(place, "/")
+	node, which, _ := strings.Cut(rest, "/")
+	epoch, err := strconv.ParseUint(at, 16, 64)
 	if err != nil {
-		return bad
+		return outOfPlace(r)
 	}
-	index, err := strconv.ParseUint(parts[2], 16, 32)
+	index, err := strconv.ParseUint(node, 16, 32)
 	if err != nil {
-		return bad
+		return outOfPlace(r)
 	}
 	st := t[epoch]
 	if st == nil {
 		st = &storedTree{nodes: map[uint32]Secret{}, ratchets: map[uint32]*[2]*ratchet{}}
 		t[epoch] = st
 	}
-	if parts[0]+"/" == prefixNode {
+	if kind+"/" == prefixNode {
 		st.nodes[uint32(index)] = body
 		return nil
 	}
-	if len(parts) != 4 || parts[3] != "0" && parts[3] != "1" {
-		return bad
+	if which != "0" && which != "1" {
+		return outOfPlace(r)
 	}
 	stored, err := readRatchet(body)
 	if err != nil {
@@ -122,9 +120,11 @@ func (t secretTrees) add(r Record, body []byte) error {
 		pair = new([2]*ratchet)
 		st.ratchets[uint32(index)] = pair
 	}
-	pair[parts[3][0]-'0'] = stored
+	pair[which[0]-'0'] = stored
 	return nil
 }
+
+func outOfPlace(r Record) error { return fmt.Errorf("%w: record %q is out of place", ErrState, r.Key) }
 
 // build makes the secret tree of an epoch, which must be complete.
 func (t secretTrees) build(epoch uint64, width uint32) (*secretTree, error) {

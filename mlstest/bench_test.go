@@ -227,17 +227,42 @@ func BenchmarkOpen(b *testing.B) {
 	against(b, measure().Message(measure().Verify))
 }
 
-// BenchmarkLoad reads a stored group; BenchmarkSave writes all of one.
+// BenchmarkLoad reads a group as its store holds it after many commits of all
+// kinds of ages: the base of the public state, what changed since, past epochs.
+// BenchmarkSave writes all of one.
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			p := populate(b, n)
-			records := p.first.Group.Records()
+			for range 100 {
+				commit, err := p.last.Group.Commit(mls.CommitParams{Random: rand.Reader, Now: mlstest.Start})
+				if err != nil {
+					b.Fatal(err)
+				}
+				staged, err := commit.Apply(p.last.Group, mlstest.Start)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, c := range []*mlstest.Client{p.first, p.second} {
+					if _, err := c.Process(mlstest.Start, commit.Message); err != nil {
+						b.Fatal(err)
+					}
+				}
+				p.last.Take(staged.Step)
+			}
+			records := p.first.Records()
+			size := 0
+			for _, r := range records {
+				size += len(r.Value)
+			}
+			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := p.first.Config.Load(records); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(len(records)), "records")
+			b.ReportMetric(float64(size), "bytes")
 		})
 	}
 }

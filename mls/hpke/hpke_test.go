@@ -155,6 +155,9 @@ func TestKeyPairFromStorage(t *testing.T) {
 		if plaintext, err := stored.DecryptWithLabel("l", nil, &ct); err != nil || string(plaintext) != "p" {
 			t.Errorf("%v: %q, %v", cs, plaintext, err)
 		}
+		if err := stored.CheckPair(); err != nil {
+			t.Errorf("%v: the pair that was stored: %v", cs, err)
+		}
 		wrong, err := NewKeyPair(cs, key.Bytes(), other.Public())
 		if err != nil {
 			t.Fatal(err)
@@ -162,6 +165,9 @@ func TestKeyPairFromStorage(t *testing.T) {
 		// The hybrid KEM computes the public key again, so nothing is wrong there.
 		if _, err := wrong.DecryptWithLabel("l", nil, &ct); cs.KEM() != suite.KEMMLKEM768X25519 && !errors.Is(err, ErrOpen) {
 			t.Errorf("%v: with another public key: %v", cs, err)
+		}
+		if err := wrong.CheckPair(); cs.KEM() != suite.KEMMLKEM768X25519 && !errors.Is(err, ErrKey) {
+			t.Errorf("%v: another public key passes for a pair: %v", cs, err)
 		}
 		for _, size := range []int{0, len(key.Bytes()) - 1, len(key.Bytes()) + 1} {
 			if _, err := NewKeyPair(cs, make([]byte, size), key.Public()); !errors.Is(err, ErrKey) {

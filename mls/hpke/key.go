@@ -56,7 +56,7 @@ func NewPrivateKey(cs *suite.Suite, secret []byte) (*PrivateKey, error) {
 // NewKeyPair is [NewPrivateKey] for a key whose public key was stored with it:
 // for the Diffie-Hellman KEMs it saves computing the public key, which is most
 // of the work of loading one. public is taken on trust, and its wrong value
-// only makes every ciphertext fail to open.
+// only makes every ciphertext fail to open; [PrivateKey.CheckPair] tells then.
 func NewKeyPair(cs *suite.Suite, secret, public []byte) (*PrivateKey, error) {
 	k, err := lookup(cs)
 	if err != nil {
@@ -70,6 +70,19 @@ func NewKeyPair(cs *suite.Suite, secret, public []byte) (*PrivateKey, error) {
 		}, nil
 	}
 	return newPrivateKey(cs, k, append([]byte(nil), secret...))
+}
+
+// CheckPair computes the public key again and compares it with the one of
+// [NewKeyPair]. The error wraps [ErrKey].
+func (k *PrivateKey) CheckPair() error {
+	public, _, err := k.kem.public(k.secret)
+	if err != nil {
+		return err
+	}
+	if string(public) != string(k.public) {
+		return fmt.Errorf("%w: the private key belongs to another public key", ErrKey)
+	}
+	return nil
 }
 
 func newPrivateKey(cs *suite.Suite, k kem, secret []byte) (*PrivateKey, error) {
