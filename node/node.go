@@ -41,9 +41,10 @@ type Node struct {
 // maxSubjects bounds the in-process budgets, about 100 bytes each.
 const maxSubjects = 500_000
 
-// New opens everything in order: directory, store, blobs, bus, service,
-// listeners. What it opened it closes again when a later part fails. Errors
-// name what to do; those of the configuration name every fault at once.
+// New opens everything in order: directory, listeners and store, blobs, bus,
+// service. What it opened it closes again when a later part fails. Errors
+// name what to do; those of the configuration, and what others hold, are named
+// all at once.
 func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
-	if n.store, err = openStore(ctx, c.Database, filepath.Join(dir, "compax.db")); err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
+	if err := n.acquire(ctx, dir); err != nil {
+		return nil, err
 	}
 	if n.blobs, err = disk.Open(filepath.Join(dir, "blobs")); err != nil {
 		return nil, fmt.Errorf("open the blobs: %w", err)
@@ -95,16 +96,30 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.token, err = metricsToken(c); err != nil {
 		return nil, err
 	}
-	var listen net.ListenConfig
-	if n.api, err = listen.Listen(ctx, "tcp", c.Listen); err != nil {
-		return nil, fmt.Errorf("listen for the API: %w", err)
-	}
-	if c.MetricsListen != "off" {
-		if n.metrics, err = listen.Listen(ctx, "tcp", c.MetricsListen); err != nil {
-			return nil, fmt.Errorf("listen for metrics: %w", err)
+	return n, nil
+}
+
+// acquire takes what others may have: the ports and the store. It tries all of
+// them, so that one start names all that stands in the way. Who connects before
+// the node serves waits for a moment.
+func (n *Node) acquire(ctx context.Context, dir string) error {
+	var errs []error
+	failed := func(what string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", what, err))
 		}
 	}
-	return n, nil
+	var listen net.ListenConfig
+	var err error
+	n.api, err = listen.Listen(ctx, "tcp", n.config.Listen)
+	failed("listen for the API", err)
+	if n.config.MetricsListen != "off" {
+		n.metrics, err = listen.Listen(ctx, "tcp", n.config.MetricsListen)
+		failed("listen for metrics", err)
+	}
+	n.store, err = openStore(ctx, n.config.Database, filepath.Join(dir, "compax.db"))
+	failed("open the store", err)
+	return errors.Join(errs...)
 }
 
 // openStore opens the database of a URL, or the embedded one at path.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,6 +208,24 @@ func TestDatabaseThatIsNotThereIsNamedWithoutItsPassword(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestAStartNamesEverythingInItsWay: both ports and the folder, in one error.
+func TestAStartNamesEverythingInItsWay(t *testing.T) {
+	dir := t.TempDir()
+	n, stop := run(t, testConfig(dir))
+	c := testConfig(dir)
+	c.Listen, c.MetricsListen = n.api.Addr().String(), n.metrics.Addr().String()
+	_, err := New(t.Context(), c)
+	if !errors.Is(err, ErrInUse) || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("%v", err)
+	}
+	for _, want := range []string{"listen for the API", "listen for metrics", "open the store"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in\n%v", want, err)
+		}
+	}
+	stop()
 }
 
 func TestNewClosesWhatItOpened(t *testing.T) {

@@ -20,6 +20,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks to end well; a second one ends at once, as it does
+	// where nobody listens.
+	context.AfterFunc(ctx, stop)
 	code := run(ctx, newApp(), os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -126,21 +127,29 @@ func (a *app) serve(ctx context.Context, c node.Config, ready func(node.Config, 
 
 // startFault says what to do about a service that does not start.
 func startFault(c node.Config, err error) error {
-	fault := &usageError{text: fmt.Sprintf("the service in %s does not start: %s", c.Dir, strings.TrimSpace(err.Error()))}
-	switch {
-	case errors.Is(err, node.ErrInUse):
-		return hint(usage("%s is in use: another compax serves it", c.Dir), "stop that one, or give this one a folder of its own: --dir")
-	case errors.Is(err, syscall.EADDRINUSE):
-		return hint(fault, "another program listens there: choose other ports with --listen and --metrics-listen (127.0.0.1:0 takes any)")
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return hint(fault, "this user may not do that: choose another folder (--dir) or a port above 1023 (--listen)")
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return hint(fault, "this machine does not have that address: see --listen and --metrics-listen")
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, delivery.ErrFull):
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, delivery.ErrFull) {
 		return &local.Error{Code: "disk_full", Exit: exitOffline, Detail: fmt.Sprintf("the service in %s does not start: the disk is full", c.Dir),
 			Hint: "make room there and start again: nothing is lost"}
 	}
-	return fault
+	var todo []string
+	for _, known := range []struct {
+		errs []error
+		do   string
+	}{
+		{[]error{node.ErrInUse}, "another compax serves this folder: stop that one, or give this one a folder of its own (--dir)"},
+		{[]error{syscall.EADDRINUSE}, "another program listens there: choose other ports with --listen and --metrics-listen (127.0.0.1:0 takes any)"},
+		{[]error{syscall.EACCES, syscall.EPERM}, "this user may not do that: choose another folder (--dir) or a port above 1023 (--listen)"},
+		{[]error{syscall.EADDRNOTAVAIL}, "this machine does not have that address: see --listen and --metrics-listen"},
+	} {
+		if slices.ContainsFunc(known.errs, func(e error) bool { return errors.Is(err, e) }) {
+			todo = append(todo, known.do)
+		}
+	}
+	fault := usage("the service in %s does not start: %s", c.Dir, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	if len(todo) == 0 {
+		return fault
+	}
+	return hint(fault, "%s", strings.Join(todo, "\n  "))
 }
 
 // welcome says where everything is, and how to begin.
