@@ -83,7 +83,11 @@ func Restore(ctx context.Context, c Config, server string, words phrase.Phrase) 
 	if err := e.comeBack(ctx); err != nil {
 		return nil, err
 	}
-	return e, e.ready(ctx)
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	e.catchUpPast(ctx)
+	return e, nil
 }
 
 // comeBack reads what the account left at the service and enters its rooms.
@@ -109,6 +113,14 @@ func (e *Engine) comeBack(ctx context.Context) error {
 		return err
 	}
 	return e.joinOwnRooms(ctx)
+}
+
+// catchUpPast reads the archive on a device that is ready. Without the service it
+// is read later.
+func (e *Engine) catchUpPast(ctx context.Context) {
+	if err := e.history(ctx); err != nil {
+		e.Warn("what was said before is read later: %v", err)
+	}
 }
 
 func (e *Engine) ready(ctx context.Context) error {

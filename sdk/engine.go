@@ -44,7 +44,8 @@ type Engine struct {
 	client  *client.Client
 	mls     *mls.Config
 
-	keysWarned atomic.Bool // that this device waits for an archive key
+	archivedAt atomic.Int64 // when history was archived last, Unix milliseconds
+	keysWarned atomic.Bool  // that this device waits for an archive key
 
 	sealed atomic.Int32 // appends on their way, whose ciphertext a copy of the profile may have made too
 

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
 )
@@ -62,4 +63,33 @@ func WrapTo(words phrase.Phrase, e *Engine, generation uint64, name identity.Pub
 	b := k.Bytes()
 	copy(b[len("compax-wrapped-key-v1"):], name[:])
 	return b, nil
+}
+
+// ForgetHistory takes away what the archive gave this device, so that it reads it
+// again.
+func (e *Engine) ForgetHistory(ctx context.Context) error {
+	return e.Store.Update(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		if err != nil {
+			return err
+		}
+		for _, rec := range rooms {
+			if rec.Past == 0 || rec.Kind == delivery.RoomSelf {
+				continue
+			}
+			lines, err := tx.Lines(LineQuery{Room: rec.ID, Upto: rec.Past})
+			if err != nil {
+				return err
+			}
+			for _, l := range lines {
+				if err := tx.DeleteLine(rec.ID, l.ID); err != nil {
+					return err
+				}
+			}
+			if err := tx.Delete(TableSetting, settingPast+rec.ID.String()); err != nil {
+				return err
+			}
+		}
+		return wantHistory(tx)
+	})
 }

@@ -177,6 +177,14 @@ func (e *Engine) Approve(ctx context.Context, code string, words *phrase.Phrase)
 	if err := e.settleKeys(ctx, &node); err != nil {
 		return id, err
 	}
+	// What it will show of the past is there before it comes.
+	err = e.Sync(ctx)
+	if err == nil {
+		_, err = e.archive(ctx, true)
+	}
+	if err != nil {
+		e.Warn("not all of this device's history is in the archive: the new device may miss some of it: %v", err)
+	}
 	if err := e.giveKeysTo(ctx, node, cred); err != nil {
 		return id, err
 	}
@@ -267,7 +275,11 @@ func FinishLink(ctx context.Context, c Config) (*Engine, error) {
 	if err := e.comeBack(ctx); err != nil {
 		return nil, err
 	}
-	return e, e.ready(ctx)
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	e.catchUpPast(ctx)
+	return e, nil
 }
 
 // ownCredential reads what the account's other device signed: it must be the very

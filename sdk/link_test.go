@@ -49,7 +49,7 @@ func TestLinkedDevice(t *testing.T) {
 	phone.say(room, "from the phone")
 	bob.say(room, "I read you both")
 	ada.reads(room, "before", "from the phone", "I read you both")
-	phone.reads(room, "from the phone", "I read you both")
+	phone.reads(room, "before", "from the phone", "I read you both")
 
 	// A linked device holds no key of the account.
 	if err := phone.Revoke(ctx, ada.Device(), nil); !errors.Is(err, sdk.ErrNoKey) {

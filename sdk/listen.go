@@ -250,7 +250,10 @@ func (e *Engine) cursors(ctx context.Context) (out []delivery.Cursor, err error)
 func (e *Engine) ring(ctx context.Context, frame any) error {
 	switch f := frame.(type) {
 	case *delivery.EntryFrame:
-		return e.rungFor(ctx, f)
+		if err := e.rungFor(ctx, f); err != nil {
+			return err
+		}
+		return e.archiveNowAndThen(ctx)
 	case *delivery.Gap:
 		return e.quietly(ctx, f.Room)
 	case *delivery.MailFrame:

@@ -259,6 +259,14 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	rec := e.newRecord(id, s, startSeq)
 	rec.Lost = r.rec.Lost
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
+	if old := r.rec; old.ID == id {
+		rec.First, rec.Past, rec.Gaps = old.First, old.Past, old.Gaps
+		if startSeq > old.Cursor {
+			rec.Gaps = rec.Gaps.with(Span{old.Cursor + 1, startSeq})
+		}
+	} else if inviter, ok := s.roster.At(j.Sender.Leaf); ok && inviter.Identity == e.account.Identity {
+		rec.Past = startSeq
+	}
 	ref, err := j.Bundle.Ref()
 	if err != nil {
 		return fmt.Errorf("sdk: a key package: %w", err)
@@ -288,6 +296,11 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 		if before.Status == StatusOpen && before.Cursor > 0 && startSeq > before.Cursor+1 {
 			r.rec = rec
 			if err := e.gap(tx, r, before.Cursor+1, startSeq-1, "this device was added again"); err != nil {
+				return err
+			}
+		}
+		if rec.Past != before.Past || !slices.Equal(rec.Gaps, before.Gaps) {
+			if err := wantHistory(tx); err != nil {
 				return err
 			}
 		}

@@ -32,6 +32,9 @@ type Room struct {
 	Disappear uint32              `json:"disappear,omitempty"` // seconds
 	Other     *identity.PublicKey `json:"other,omitempty"`     // of a direct room
 	URI       string              `json:"uri"`
+	First     uint64              `json:"first,omitempty"`   // nothing up to it was ever for this device
+	Past      uint64              `json:"past,omitempty"`    // up to it other devices of this account were there without this one
+	Gaps      spans               `json:"gaps,omitempty"`    // what this device has not read since
 	Joined    uint64              `json:"joined"`            // seq of the commit by which this leaf came in
 	Cursor    uint64              `json:"cursor"`            // everything up to it is processed
 	Heard     uint64              `json:"heard"`             // everything up to it was given to a listener

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
@@ -202,6 +203,9 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 	rec := before
 	if rec.ID != id {
 		rec = e.newRecord(id, s, got.Seq)
+		rec.Past = got.Seq
+	} else if got.Seq > before.Cursor+1 {
+		rec.Gaps = before.Gaps.with(Span{before.Cursor + 1, got.Seq - 1})
 	}
 	rec.Status, rec.Renew, rec.Joined, rec.Cursor, rec.Epoch = StatusOpen, "", got.Seq, got.Seq, c.Next.Epoch()
 	rec.Caught = e.nowMS()
@@ -232,6 +236,11 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {
 			if err := e.gap(tx, r, before.Cursor+1, got.Seq-1, why); err != nil {
+				return err
+			}
+		}
+		if rec.Past != before.Past || !slices.Equal(rec.Gaps, before.Gaps) {
+			if err := wantHistory(tx); err != nil {
 				return err
 			}
 		}

@@ -225,7 +225,7 @@ func other(p *policy.Room, self identity.PublicKey) *identity.PublicKey {
 func (e *Engine) newRecord(id delivery.RoomID, s state, seq uint64) Room {
 	return Room{
 		ID: id, Kind: s.policy.Kind, Status: StatusOpen, Other: other(s.policy, e.account.Identity), URI: s.policy.URI,
-		Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(),
+		First: seq, Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(),
 		Caught: e.nowMS(),
 	}
 }

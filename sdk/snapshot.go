@@ -30,6 +30,7 @@ type snapshotRoom struct {
 	TitleSeq  uint64 `json:"title_seq,omitempty"`
 	Disappear uint32 `json:"disappear,omitempty"`
 	Left      bool   `json:"left,omitempty"`
+	Archived  uint64 `json:"archived,omitempty"` // the archive reaches up to it
 }
 
 const sealSnapshot = "snapshot"
@@ -190,9 +191,16 @@ func (e *Engine) merge(ctx context.Context, s *snapshot) error {
 			return err
 		}
 		for _, r := range rooms {
-			if r.TitleSeq >= s.Rooms[r.ID.String()].TitleSeq || r.Status != StatusOpen {
-				s.Rooms[r.ID.String()] = snapshotRoom{Title: r.Title, TitleSeq: r.TitleSeq, Disappear: r.Disappear, Left: r.Status == StatusLeft}
+			kept := s.Rooms[r.ID.String()]
+			if r.TitleSeq >= kept.TitleSeq || r.Status != StatusOpen {
+				kept.Title, kept.TitleSeq, kept.Disappear, kept.Left = r.Title, r.TitleSeq, r.Disappear, r.Status == StatusLeft
 			}
+			var a archiveState
+			if _, err := get(tx, TableSetting, settingTo+r.ID.String(), &a); err != nil {
+				return err
+			}
+			kept.Archived = max(kept.Archived, a.To)
+			s.Rooms[r.ID.String()] = kept
 		}
 		people, err := scan[Person](tx, TablePerson, "")
 		if err != nil {

@@ -42,6 +42,12 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.settled(ctx); err != nil {
 		return err
 	}
+	if err := e.archiveLater(ctx); err != nil {
+		return err
+	}
+	if err := e.history(ctx); err != nil {
+		return err
+	}
 	return e.flushSnapshot(ctx)
 }
 

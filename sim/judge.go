@@ -69,8 +69,9 @@ func (w *World) Close() error {
 //   - all devices in a room are in one epoch with one epoch authenticator;
 //   - a device shows no message twice;
 //   - a message that the service acknowledged is shown by every device that is in
-//     the room now, unless it came in later, or one line names the seqs that are
-//     missing there and why, or the message and why it cannot be read.
+//     the room now, unless its account came in later, or one line names the seqs
+//     that are missing there and why, or the message and why it cannot be read, or
+//     the device says that the archive did not have it.
 func (w *World) Judge(ctx context.Context) error {
 	var faults []error
 	for _, room := range w.rooms {
@@ -134,6 +135,10 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 		if err != nil {
 			return fmt.Errorf("%s reads %s: %w", d, room, err)
 		}
+		past, err := d.engine.PastOf(ctx, room)
+		if err != nil {
+			return fmt.Errorf("%s in %s: %w", d, room, err)
+		}
 		shown := map[content.MessageID]int{}
 		texts := map[string]int{}
 		unread := map[uint64]bool{}
@@ -152,7 +157,7 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 			}
 		}
 		for _, s := range w.said {
-			if s.room != room || shown[s.id] == 1 || unread[s.seq] || unread[healed(s.seq)] || excused(lines, s.seq) || excused(lines, healed(s.seq)) || absent(recs[i], lines, d, s.seq) {
+			if s.room != room || shown[s.id] == 1 || unread[s.seq] || unread[healed(s.seq)] || excused(lines, s.seq) || excused(lines, healed(s.seq)) || absent(recs[i], past, lines, d, s.seq) {
 				continue
 			}
 			faults = append(faults, fmt.Errorf("%s: %s lacks %q (seq %d, joined at %d) and says nothing about it", room, d, s.text, s.seq, recs[i].Joined))
@@ -175,20 +180,20 @@ func excused(lines []sdk.Line, seq uint64) bool {
 }
 
 // absent reports whether this device was no member when a seq was given: before
-// it first came in, or between leaving and coming in again.
-func absent(rec sdk.Room, lines []sdk.Line, d *device, seq uint64) bool {
-	first := rec.Joined
+// it first came in, or between leaving and coming in again. What its account could
+// read before and the archive had is here all the same.
+func absent(rec sdk.Room, past sdk.Past, lines []sdk.Line, d *device, seq uint64) bool {
+	if slices.ContainsFunc(past.Missing, func(x sdk.Span) bool { return x.From <= seq && seq <= x.To }) {
+		return true
+	}
+	if seq <= rec.First {
+		return !slices.ContainsFunc(past.Read, func(x sdk.Span) bool { return x.From <= seq && seq <= x.To })
+	}
 	left := uint64(0) // the latest seq before seq at which it went
 	for _, l := range lines {
-		if l.Seq > 0 && l.Seq < first {
-			first = l.Seq
-		}
 		if l.Kind == sdk.LineLeave && l.From == d.owner.id && l.Seq <= seq {
 			left = l.Seq
 		}
-	}
-	if seq <= first {
-		return true
 	}
 	for _, l := range lines {
 		if left > 0 && l.Kind == sdk.LineJoin && l.From == d.owner.id && left < l.Seq && l.Seq < seq {

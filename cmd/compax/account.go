@@ -18,7 +18,7 @@ import (
 func (a *app) accountCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "account", Short: "Make an account, or bring one back from its phrase", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.accountNewCommand(), a.accountRestoreCommand(), a.accountLinkCommand(), a.accountShowCommand(), a.accountListCommand())
+	cmd.AddCommand(a.accountNewCommand(), a.accountRestoreCommand(), a.accountLinkCommand(), a.accountShowCommand(), a.accountListCommand(), a.accountArchiveCommand())
 	return cmd
 }
 

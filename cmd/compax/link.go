@@ -15,8 +15,8 @@ func (a *app) accountLinkCommand() *cobra.Command {
 	cmd.Long = `Takes the ticket that a device of the account shows (compax devices ticket), prints
 an offer, and waits until that device approves it (compax devices approve OFFER).
 Interrupted, it goes on when it is run again with the same profile. A linked device
-reads what is said from now on; it does not hold the account's key, so revoking
-asks it for the recovery phrase.`
+shows what the account's archive has of the past and reads what is said from now on;
+it does not hold the account's key, so revoking asks it for the recovery phrase.`
 	cmd.Example = example(`compax devices ticket --profile ada`, `compax account link TICKET --profile tablet`, `compax devices approve OFFER --profile ada`)
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait for the approval; --wait=false ends at once, with exit code 3 while it is missing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -166,6 +166,7 @@ and get take.`
 				return err
 			}
 			v.seen(ctx)
+			a.tellPast(ctx, p, req.Chat)
 			a.tellFailed(ctx, p)
 			return nil
 		})

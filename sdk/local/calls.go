@@ -70,6 +70,8 @@ var (
 	callTicket     = plain("devices/ticket", Profile.Ticket)
 	callApprove    = plain("devices/approve", Profile.Approve)
 	callSafety     = plain("safety", Profile.Safety)
+	callArchive    = plain("archive", Profile.Archive)
+	callPast       = plain("past", Profile.Past)
 )
 
 // Handle is an open profile: this process's own while it owns the store, else

@@ -100,6 +100,12 @@ type Profile interface {
 	// Safety gives the number to compare with somebody, and notes that it was
 	// compared when Confirm is set.
 	Safety(context.Context, SafetyRequest) (Safety, error)
+
+	// Archive writes what this device has read into the account's archive.
+	Archive(context.Context, None) (Archived, error)
+	// Past tells what a chat's history has of the time before this device. It
+	// sends nothing.
+	Past(context.Context, RoomRequest) (Past, error)
 }
 
 // None is a request or an answer without content.
