@@ -21,5 +21,6 @@
 // # Where to begin reading
 //
 // engine.go (what an engine is made of), send.go and receive.go (one message out
-// and in), commit.go (one change of a room), then account.go for how it starts.
+// and in), commit.go (one change of a room), then account.go for how it starts and
+// archive.go for what outlives a device.
 package sdk

@@ -201,6 +201,33 @@ func TestReadingWorksOffline(t *testing.T) {
 	w.wants(4, "history", "Tea")
 }
 
+// TestHistorySaysWhatIsMissing: who was in a chat before this device is told what
+// of it is here, what is not, and why.
+func TestHistorySaysWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		past local.Past
+		want []string
+	}{
+		{local.Past{}, nil},
+		{local.Past{Before: 9, Read: []sdk.Span{{From: 1, To: 8}}}, []string{"came into the chat at 9", "1 to 8 came from the account's archive"}},
+		{local.Past{Before: 9, Going: true}, []string{"came into the chat at 9", "goes on the next time"}},
+		{local.Past{Before: 9, Missing: []sdk.Span{{From: 1, To: 7}, {From: 8, To: 8}}, Days: 30}, []string{"1 to 7, 8 cannot be shown here", "30 days", "compax account archive"}},
+		{local.Past{Missing: []sdk.Span{{From: 3, To: 4}}, Days: 30, Withheld: true}, []string{"3 to 4 cannot be shown here", "the service does not show it"}},
+	} {
+		w.fake.past = c.past
+		w.wants(0, "history", "Tea")
+		if got := w.err.String(); len(c.want) == 0 && got != "" {
+			t.Errorf("%+v: says %q", c.past, got)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(w.err.String(), want) {
+				t.Errorf("%+v: says %q, not %q", c.past, &w.err, want)
+			}
+		}
+	}
+}
+
 func TestChatsAreFoundByIDTitleAndName(t *testing.T) {
 	other := teaRoom
 	other[15] = 2

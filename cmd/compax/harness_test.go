@@ -27,6 +27,7 @@ type fake struct {
 	chats          []local.Chat
 	members        []local.Member
 	devices        []local.Device
+	past           local.Past
 	failSync, fail error
 }
 
@@ -82,6 +83,8 @@ func (f *fake) History(_ context.Context, _ local.HistoryRequest, give func(loca
 	}
 	return local.None{}, f.fail
 }
+
+func (f *fake) Past(context.Context, local.RoomRequest) (local.Past, error) { return f.past, nil }
 
 func (f *fake) Revoke(_ context.Context, r local.RevokeRequest) (local.None, error) {
 	f.note("revoke with phrase %v", r.Phrase != "")
