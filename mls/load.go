@@ -202,7 +202,9 @@ func (g *Group) checkCore(core storedCore) error {
 	return nil
 }
 
-// public rebuilds the public states from the base to the current epoch.
+// public rebuilds the public states from the base to the current epoch: the
+// current one and those of past epochs. What lies between is replayed without
+// being hashed.
 func (l *loader) public(g *Group, epoch uint64) (map[uint64]*follower.Group, error) {
 	base, err := l.one(keyTreeBase)
 	if err != nil {
@@ -218,35 +220,43 @@ func (l *loader) public(g *Group, epoch uint64) (map[uint64]*follower.Group, err
 	}
 	g.base = treeBase{epoch: at.Epoch(), size: len(base)}
 	states := map[uint64]*follower.Group{at.Epoch(): at}
+	reached := at.Epoch()
+	var replay [][]byte
 	for _, r := range changes {
 		leadsTo, err := number(r, prefixTree, 64)
 		switch {
 		case err != nil:
 			return nil, err
-		case leadsTo <= at.Epoch() || leadsTo > epoch:
+		case leadsTo <= reached || leadsTo > epoch:
 			continue
-		case leadsTo != at.Epoch()+1:
-			return nil, fmt.Errorf("%w: record %q is missing", ErrState, epochKey(prefixTree, at.Epoch()+1))
+		case leadsTo != reached+1:
+			return nil, fmt.Errorf("%w: record %q is missing", ErrState, epochKey(prefixTree, reached+1))
 		}
-		next, err := at.ApplyDelta(r.Value)
-		if err != nil {
-			return nil, fmt.Errorf("%w: record %q: %w", ErrState, r.Key, err)
-		}
-		if next.Epoch() != leadsTo {
-			return nil, fmt.Errorf("%w: record %q leads to epoch %d", ErrState, r.Key, next.Epoch())
-		}
+		reached = leadsTo
 		g.base.added += len(r.Value)
-		at = next
-		states[at.Epoch()] = at
+		replay = append(replay, r.Value)
+		if reached != epoch && !l.isPast(reached) {
+			continue
+		}
+		if at, err = at.ApplyDeltas(replay...); err != nil {
+			return nil, fmt.Errorf("%w: the records up to %q: %w", ErrState, r.Key, err)
+		}
+		states[reached], replay = at, replay[:0]
 	}
 	switch {
-	case at.Epoch() < epoch:
-		return nil, fmt.Errorf("%w: record %q is missing", ErrState, epochKey(prefixTree, at.Epoch()+1))
-	case at.Epoch() > epoch:
-		return nil, fmt.Errorf("%w: record %q is of epoch %d, the group of %d", ErrState, keyTreeBase, at.Epoch(), epoch)
+	case reached < epoch:
+		return nil, fmt.Errorf("%w: record %q is missing", ErrState, epochKey(prefixTree, reached+1))
+	case reached > epoch:
+		return nil, fmt.Errorf("%w: record %q is of epoch %d, the group of %d", ErrState, keyTreeBase, reached, epoch)
 	}
 	g.public = at
 	return states, nil
+}
+
+// isPast says that an epoch is kept as a past one.
+func (l *loader) isPast(epoch uint64) bool {
+	key := epochKey(prefixPast, epoch)
+	return slices.ContainsFunc(l.kinds[prefixPast], func(r Record) bool { return r.Key == key })
 }
 
 func (l *loader) pastEpochs(g *Group, states map[uint64]*follower.Group) error {

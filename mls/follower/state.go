@@ -103,11 +103,11 @@ func Unmarshal(data []byte) (*Group, error) {
 	if err != nil {
 		return nil, stateError("base: %w", err)
 	}
-	return stored(u.Trust(), s.context, s.tag, s.flags)
+	return stored(u.Trust(), s.context, wire.Marshal(&s.context), s.tag, s.flags)
 }
 
 // stored puts a group together from loaded parts.
-func stored(t *tree.Tree, context wire.GroupContext, tag wire.MAC, flags uint8) (*Group, error) {
+func stored(t *tree.Tree, context wire.GroupContext, encoded []byte, tag wire.MAC, flags uint8) (*Group, error) {
 	if !bytes.Equal(t.Hash(), context.TreeHash) {
 		return nil, stateError("epoch %d: %w", context.Epoch, tree.ErrTreeHash)
 	}
@@ -115,7 +115,7 @@ func stored(t *tree.Tree, context wire.GroupContext, tag wire.MAC, flags uint8) 
 	if err != nil {
 		return nil, stateError("epoch %d: %w", context.Epoch, err)
 	}
-	g := newGroup(t.Suite(), context, wire.Marshal(&context), terms, t, tag)
+	g := newGroup(t.Suite(), context, encoded, terms, t, tag)
 	g.closed = flags&flagClosed != 0
 	return g, nil
 }
@@ -150,49 +150,78 @@ func (g *Group) changedExtensions(before *Group) *wire.Extensions {
 }
 
 // stamp identifies a state in the change that follows on it.
-func (g *Group) stamp() []byte {
-	sum := sha256.Sum256(append(g.encoded[:len(g.encoded):len(g.encoded)], g.tag...))
+func (g *Group) stamp() []byte { return stamp(g.encoded, g.tag) }
+
+func stamp(context []byte, tag wire.MAC) []byte {
+	sum := sha256.Sum256(append(context[:len(context):len(context)], tag...))
 	return sum[:16]
 }
 
 // ApplyDelta loads the change that [Group.AppendDelta] wrote and gives the group
 // of the next epoch. Errors wrap [ErrState].
-func (g *Group) ApplyDelta(data []byte) (*Group, error) {
+func (g *Group) ApplyDelta(data []byte) (*Group, error) { return g.ApplyDeltas(data) }
+
+// ApplyDeltas loads changes one after the other and gives the group after the
+// last one. The tree hash is compared there: it covers what all of them left.
+// Errors wrap [ErrState].
+func (g *Group) ApplyDeltas(deltas ...[]byte) (*Group, error) {
+	if len(deltas) == 0 {
+		return g, nil
+	}
+	edit := g.tree.Edit()
+	at := replayed{context: g.context, encoded: g.encoded, tag: g.tag}
+	for _, data := range deltas {
+		if err := at.apply(edit, data); err != nil {
+			return nil, err
+		}
+	}
+	return stored(edit.Freeze(), at.context, at.encoded, at.tag, at.flags)
+}
+
+// replayed is a state between two changes, without its tree.
+type replayed struct {
+	context wire.GroupContext
+	encoded []byte // context
+	tag     wire.MAC
+	flags   uint8
+}
+
+// apply reads a change, checks that it follows on s, and changes s and the tree.
+func (s *replayed) apply(edit *tree.Editor, data []byte) error {
 	body, err := unseal(data)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r := wire.NewReader(bytes.Clone(body))
 	if r.Uint8() != deltaVersion {
 		r.Fail(wire.ErrVersion)
 	}
-	flags := r.Uint8()
-	if flags > flagClosed {
+	if s.flags = r.Uint8(); s.flags > flagClosed {
 		r.Fail(wire.ErrValue)
 	}
-	stamp := r.Opaque()
-	context := g.context
-	context.Epoch = r.Uint64()
-	context.TreeHash = r.Opaque()
-	context.ConfirmedTranscriptHash = r.Opaque()
-	tag := wire.MAC(r.Opaque())
+	before, expected := r.Opaque(), stamp(s.encoded, s.tag)
+	epoch := s.context.Epoch + 1
+	s.context.Epoch = r.Uint64()
+	s.context.TreeHash = r.Opaque()
+	s.context.ConfirmedTranscriptHash = r.Opaque()
+	s.tag = r.Opaque()
 	if x := wire.ReadOptional[wire.Extensions](r); x != nil {
-		context.Extensions = *x
+		s.context.Extensions = *x
 	}
 	if err := r.Err(); err != nil {
-		return nil, stateError("change: %w", err)
+		return stateError("change: %w", err)
 	}
-	if !bytes.Equal(stamp, g.stamp()) || context.Epoch != g.context.Epoch+1 {
-		return nil, stateError("the change to epoch %d does not follow on this state of epoch %d", context.Epoch, g.context.Epoch)
+	if !bytes.Equal(before, expected) || s.context.Epoch != epoch {
+		return stateError("the change to epoch %d does not follow on this state of epoch %d", s.context.Epoch, epoch-1)
 	}
-	t, err := g.tree.ApplyDelta(r)
-	if err != nil {
-		return nil, stateError("change: %w", err)
+	s.encoded = wire.Marshal(&s.context)
+	if err := edit.ApplyDelta(r); err != nil {
+		return stateError("change: %w", err)
 	}
 	if err := r.Finish(); err != nil {
-		return nil, stateError("change: %w", err)
+		return stateError("change: %w", err)
 	}
-	return stored(t, context, tag, flags)
+	return nil
 }
 
 // Load loads a base and the changes after it, in order. Errors wrap [ErrState].
@@ -201,12 +230,7 @@ func Load(base []byte, deltas ...[]byte) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range deltas {
-		if g, err = g.ApplyDelta(d); err != nil {
-			return nil, err
-		}
-	}
-	return g, nil
+	return g.ApplyDeltas(deltas...)
 }
 
 // suiteOf is suite.Lookup with the error of stored state.

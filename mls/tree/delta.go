@@ -109,6 +109,17 @@ type stored struct {
 // is stored was verified before, and the caller compares the tree hash. The
 // error wraps [ErrDelta].
 func (t *Tree) ApplyDelta(r *wire.Reader) (*Tree, error) {
+	e := t.Edit()
+	if err := e.ApplyDelta(r); err != nil {
+		return nil, err
+	}
+	return e.Freeze(), nil
+}
+
+// ApplyDelta is [Tree.ApplyDelta] of the tree as it is now, for several changes
+// one after the other: the trees between them are never hashed. After an error
+// the Editor must not be used.
+func (e *Editor) ApplyDelta(r *wire.Reader) error {
 	top := int(r.Uint8())
 	var changes []stored
 	leaves := 0
@@ -133,18 +144,17 @@ func (t *Tree) ApplyDelta(r *wire.Reader) (*Tree, error) {
 	}
 	r.LeaveVector(outer)
 	if err := r.Err(); err != nil {
-		return nil, fmt.Errorf("mls/tree: %w: %w", ErrDelta, err)
+		return fmt.Errorf("mls/tree: %w: %w", ErrDelta, err)
 	}
-	e := t.Edit()
 	if err := e.resize(top, leaves); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range changes {
 		if err := e.change(&changes[i]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return e.Freeze(), nil
+	return nil
 }
 
 // resize gives the tree the width 2^top. New leaves go to the leftmost blank

@@ -23,6 +23,9 @@ type history struct {
 	signers map[LeafIndex]*suite.SignatureKey
 	counter uint64
 	groupID []byte
+
+	first  *Tree  // before the first step
+	deltas []byte // of all steps
 }
 
 type randReader struct{ *rand.Rand }
@@ -209,6 +212,22 @@ func (h *history) compareDelta(before *Tree) {
 	h.must(r.Finish())
 	if !bytes.Equal(after.Hash(), h.tree.Hash()) || !bytes.Equal(after.Marshal(), h.tree.Marshal()) {
 		h.t.Fatal("the stored change leads to another tree")
+	}
+	// All changes so far at once lead there too.
+	if h.first == nil {
+		h.first = before
+	}
+	h.deltas = h.tree.AppendDelta(h.deltas, before)
+	first := h.first.Marshal()
+	e, r := h.first.Edit(), wire.NewReader(h.deltas)
+	for r.More() {
+		h.must(e.ApplyDelta(r))
+	}
+	if after := e.Freeze(); !bytes.Equal(after.Hash(), h.tree.Hash()) || !bytes.Equal(after.Marshal(), h.tree.Marshal()) {
+		h.t.Fatal("the stored changes lead to another tree")
+	}
+	if !bytes.Equal(h.first.Marshal(), first) {
+		h.t.Fatal("replaying changed the tree before")
 	}
 }
 
