@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("COMPAX_HOME", filepath.Join(env.WorkDir, "profiles"))
 			env.Values[serversKey{}] = servers{}
+			env.Values[impostorKey{}] = map[string]*http.Server{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -57,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"crash":    cmdCrash,
 			"stop":     cmdStop,
 			"garbage":  cmdGarbage,
+			"impostor": cmdImpostor,
 			"exits":    cmdExits,
 			"accounts": cmdAccounts,
 			"field":    cmdField,

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -180,38 +182,73 @@ func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// nonsense is what servers answer that are none, by its name.
+var nonsense = map[string]func(http.ResponseWriter){
+	"text": func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("\x00\xff nonsense ", 50)) },
+	"json": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"home":7,"challenge":{"a":[[[[[]]]]]},"token":null`)
+	},
+	"html": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html><body>Please log in to this Wi-Fi</body></html>")
+	},
+	"empty": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+	"big": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"name":"`)
+		_, _ = io.CopyN(w, zeros{}, 256<<20) // the reader hangs up long before
+	},
+	"hangup": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	"cut": func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, `{"challenge":"`) // and no more of it: the connection ends
+	},
+}
+
+func answering(ts *testscript.TestScript, kind string) http.Handler {
+	answer := nonsense[kind]
+	if answer == nil {
+		ts.Fatalf("no such nonsense: %s", kind)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+}
+
 // cmdGarbage is "garbage NAME KIND": an actor that listens like a server and
-// answers nonsense. KIND is text, json, html, empty, big, or
-// hangup. It sets $NAME to its URL.
+// answers nonsense. It sets $NAME to its URL.
 func cmdGarbage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: garbage NAME KIND")
 	}
-	answers := map[string]func(http.ResponseWriter){
-		"text": func(w http.ResponseWriter) { fmt.Fprint(w, strings.Repeat("\x00\xff nonsense ", 50)) },
-		"json": func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, `{"home":7,"challenge":{"a":[[[[[]]]]]},"token":null`)
-		},
-		"html": func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprint(w, "<html><body>Please log in to this Wi-Fi</body></html>")
-		},
-		"empty": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
-		"big": func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, `{"name":"`)
-			_, _ = io.CopyN(w, zeros{}, 256<<20) // the reader hangs up long before
-		},
-		"hangup": func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
-	}
-	answer := answers[args[1]]
-	if answer == nil {
-		ts.Fatalf("no such garbage: %s", args[1])
-	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	srv := httptest.NewServer(answering(ts, args[1]))
 	ts.Defer(srv.Close)
 	ts.Setenv(args[0], srv.URL)
+}
+
+type impostorKey struct{}
+
+// cmdImpostor is "impostor NAME [KIND]": in place of the server NAME, which was
+// stopped, something answers nonsense at its address. Without KIND it goes away.
+func cmdImpostor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: impostor NAME [KIND]")
+	}
+	s := running(ts, "impostor", neg, args[:1])
+	running := ts.Value(impostorKey{}).(map[string]*http.Server)
+	if old := running[args[0]]; old != nil {
+		ts.Check(old.Close())
+		delete(running, args[0])
+	}
+	if len(args) == 1 {
+		return
+	}
+	l, err := net.Listen("tcp", s.addr)
+	ts.Check(err)
+	srv := &http.Server{Handler: answering(ts, args[1]), ReadHeaderTimeout: startup, ErrorLog: log.New(io.Discard, "", 0)}
+	running[args[0]] = srv
+	ts.Defer(func() { _ = srv.Close() }) // it may be closed
+	go func() { _ = srv.Serve(l) }()     // ends when it is closed
 }
 
 // zeros is an endless run of the digit 0.

@@ -47,18 +47,19 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 	if err != nil {
 		return nil, words, err
 	}
-	if err := e.publishProfile(ctx, node); err != nil {
-		if delivery.CodeOf(err) == delivery.CodeConflict {
-			err = fmt.Errorf("@%s: %w", n.Username, err)
-		}
-		return nil, words, err
-	}
 	if err := e.publishKeys(ctx, firstKeys, policy.Suites...); err != nil {
 		return nil, words, err
 	}
 	self, err := e.createRoom(ctx, newRoom{kind: delivery.RoomSelf, suite: policy.Suites[0]})
 	if err != nil {
 		return nil, words, fmt.Errorf("make the account's own room: %w", err)
+	}
+	// A name is its identity's for good: it is taken when nothing else can be refused.
+	if err := e.publishProfile(ctx, node); err != nil {
+		if delivery.CodeOf(err) == delivery.CodeConflict {
+			err = fmt.Errorf("@%s: %w", n.Username, err)
+		}
+		return nil, words, err
 	}
 	e.account.SelfRoom = &self
 	if err := e.putSnapshot(ctx); err != nil {

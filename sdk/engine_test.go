@@ -78,6 +78,7 @@ type person struct {
 	path  string
 	seal  []byte
 	words phrase.Phrase
+	ahead time.Duration // its clock, of the right time
 }
 
 func (p *person) config() sdk.Config {
@@ -87,7 +88,8 @@ func (p *person) config() sdk.Config {
 	tr := native.New()
 	p.t.Cleanup(tr.Close)
 	return sdk.Config{
-		Store: s, Transport: tr, SealKey: p.seal, Random: rand.Reader, Now: time.Now, Host: "host",
+		Store: s, Transport: tr, SealKey: p.seal, Random: rand.Reader, Host: "host",
+		Now: func() time.Time { return time.Now().Add(p.ahead) },
 		Sleep: func(ctx context.Context, d time.Duration) error { // no test waits long
 			select {
 			case <-ctx.Done():
@@ -102,7 +104,13 @@ func (p *person) config() sdk.Config {
 
 func newPerson(t *testing.T, h *home, name string) *person {
 	t.Helper()
-	p := &person{t: t, path: filepath.Join(t.TempDir(), name+".db"), seal: bytes.Repeat([]byte{7}, sdk.SealKeySize)}
+	return newPersonAhead(t, h, name, 0)
+}
+
+// newPersonAhead is a person whose clock is ahead of the right time.
+func newPersonAhead(t *testing.T, h *home, name string, ahead time.Duration) *person {
+	t.Helper()
+	p := &person{t: t, path: filepath.Join(t.TempDir(), name+".db"), seal: bytes.Repeat([]byte{7}, sdk.SealKeySize), ahead: ahead}
 	e, words, err := sdk.Create(t.Context(), p.config(), sdk.NewAccount{Server: h.url, Name: name, Username: name})
 	must(t, err)
 	p.Engine, p.words = e, words

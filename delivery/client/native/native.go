@@ -20,14 +20,15 @@ import (
 
 // Transport implements client.Transport. The zero value is not usable; call [New].
 type Transport struct {
-	http *http.Client
+	http   *http.Client
+	window time.Duration // see steady
 }
 
 // New makes a transport with connections of its own. It never follows
 // redirects: a delivery service gives none, and a token must not travel.
 func New() *Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &Transport{http: &http.Client{
+	return &Transport{window: progressWindow, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 60 * time.Second,
@@ -39,8 +40,10 @@ func New() *Transport {
 
 // Do implements client.Transport.
 func (t *Transport) Do(ctx context.Context, r client.Request) (client.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Body)
 	if err != nil {
+		cancel()
 		return client.Response{}, fmt.Errorf("request: %w", err)
 	}
 	if r.Body != nil {
@@ -54,9 +57,10 @@ func (t *Transport) Do(ctx context.Context, r client.Request) (client.Response, 
 	}
 	res, err := t.http.Do(req)
 	if err != nil {
+		cancel()
 		return client.Response{}, err
 	}
-	return client.Response{Status: res.StatusCode, Header: res.Header.Get, Body: res.Body}, nil
+	return client.Response{Status: res.StatusCode, Header: res.Header.Get, Body: newSteady(res.Body, t.window, cancel)}, nil
 }
 
 // Dial implements client.Transport.
