@@ -47,6 +47,8 @@ func TestGrowthOpenMLS(t *testing.T) {
 	both(t, "OpenMLS", func(t *testing.T, suite uint16, a, b peer) { growth(t, suite, 17, a, b) })
 }
 
+func TestHalfEmptyOpenMLS(t *testing.T) { both(t, "OpenMLS", halfEmpty) }
+
 func TestGrowthTSMLS(t *testing.T) {
 	t.Parallel()
 	p := start(t, "ts-mls")

@@ -203,16 +203,49 @@ func growth(t *testing.T, suite uint16, size int, kinds ...peer) {
 	}
 	w.chat(w.members[0], w.members[size-1])
 	for len(w.members) > 2 {
-		// From the right mostly, so that the tree is cut; sometimes a gap.
+		// From the right mostly, so that the tree is cut; sometimes a gap. The
+		// founder stays: halves without anybody are halfEmpty's.
 		at := len(w.members) - 1
 		if w.choose.IntN(4) == 0 {
-			at = w.choose.IntN(len(w.members))
+			at = 1 + w.choose.IntN(len(w.members)-1)
 		}
 		by := w.choose.IntN(len(w.members))
 		if by == at {
 			by = (at + 1) % len(w.members)
 		}
 		w.commit(w.members[by], commitRequest{}, nil, w.members[at])
+	}
+	w.chat(w.members...)
+}
+
+// halfEmpty is a group of eight whose left half leaves, one by one and in any
+// order, while those of the right half commit: then the root is not on the
+// filtered direct path of who is left (RFC 9420 §4.1.2), and the commit secret
+// comes from the node below it. It fills up again and goes on.
+func halfEmpty(t *testing.T, suite uint16, a, b peer) {
+	w := newWorld(t, suite)
+	w.found(w.person(a))
+	var joiners []*person
+	for i := range 7 {
+		joiners = append(joiners, w.person([]peer{b, a}[i%2]))
+	}
+	w.commit(w.members[0], commitRequest{}, joiners)
+	right := slices.Clone(w.members[4:])
+	for _, p := range w.members {
+		w.commit(p, commitRequest{}, nil)
+	}
+	for left := slices.Clone(w.members[:4]); len(left) > 0; {
+		at := w.choose.IntN(len(left))
+		w.commit(right[w.choose.IntN(len(right))], commitRequest{}, nil, left[at])
+		left = slices.Delete(left, at, at+1)
+	}
+	for _, p := range right {
+		w.commit(p, commitRequest{}, nil)
+	}
+	w.chat(w.members...)
+	for _, p := range right {
+		w.commit(p, commitRequest{}, []*person{w.person(p.peer)})
+		w.commit(w.members[len(w.members)-1], commitRequest{}, nil)
 	}
 	w.chat(w.members...)
 }
