@@ -120,7 +120,7 @@ func (e *Engine) createRoom(ctx context.Context, n newRoom) (delivery.RoomID, er
 		Room: id, Kind: n.kind, Domain: info.Domain, SenderKey: info.SenderKey, Creator: e.account.Identity, Others: n.others, Suite: n.suite,
 	}
 	if n.succeeds != nil {
-		creation.Succeeds = n.succeeds.state.policy
+		creation.Succeeds = n.succeeds.state.policy.Settled(n.succeeds.state.roster, judged(n.succeeds.state.group.Proposals()))
 	}
 	extensions, err := creation.Extensions()
 	if err != nil {

@@ -1,12 +1,14 @@
 package sdk_test
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
@@ -183,14 +185,75 @@ func TestAttackSuccessorByTheServiceAlone(t *testing.T) {
 func TestSuccessorIsEntered(t *testing.T) {
 	_, ada, bob, carl, room := succession(t)
 	ctx := t.Context()
-	next, err := bob.NewRoom(ctx, "New")
-	must(t, err)
+	next := ada.room("New")
 	ada.names(room, next)
+	ada.adds(next, bob.Identity())
+	must(t, bob.Sync(ctx))
 	must(t, carl.Refresh(ctx, room))
 	bob.adds(next, carl.Identity())
 	must(t, carl.Sync(ctx))
 	if carl.status(next) != sdk.StatusOpen {
 		t.Errorf("the successor is %s", carl.status(next))
+	}
+}
+
+// TestAttackSuccessorWithOtherRules: an admin named it, and somebody is admin there who
+// was not. Who is invited decides.
+func TestAttackSuccessorWithOtherRules(t *testing.T) {
+	_, ada, bob, carl, room := succession(t)
+	ctx := t.Context()
+	next := bob.room("New") // of which he is the admin
+	ada.names(room, next)
+	must(t, carl.Refresh(ctx, room))
+	bob.adds(next, ada.Identity(), carl.Identity())
+	if !carl.waiting(next) {
+		t.Errorf("it was entered without asking")
+	}
+}
+
+// TestSuccessorKeepsUp: who moves the room was interrupted, and meanwhile more was
+// decided in it: somebody came, somebody was removed, a device was revoked. All of it
+// holds in the successor, which the service would not take otherwise.
+func TestSuccessorKeepsUp(t *testing.T) {
+	h, ada, bob, carl, room := succession(t)
+	ctx := t.Context()
+	lost := bob.another(h, "lost")
+	must(t, lost.Sync(ctx))
+	must(t, ada.Sync(ctx))
+	b := ada.through()
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/succeed") {
+			return 503, delivery.ProblemType, problem(t, delivery.Refuse(delivery.CodeRetry, "later"))
+		}
+		return 0, "", nil
+	}
+	begun, err := ada.Succeed(ctx, room, 0, "")
+	if delivery.CodeOf(err) != delivery.CodeRetry && !errors.Is(err, client.ErrOffline) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	b.answer = nil
+	dan := newPerson(t, h, "dan")
+	must(t, ada.Remove(ctx, room, carl.Identity()))
+	ada.invite(room, dan)
+	must(t, bob.Revoke(ctx, lost.Device(), &bob.words))
+	next, err := ada.Succeed(ctx, room, 0, "")
+	must(t, err)
+	if next != begun {
+		t.Fatalf("it went on in %s after it had begun %s", next, begun)
+	}
+	dan.say(next, "all there")
+	bob.reads(next, "all there")
+	if _, err := carl.Send(ctx, next, sdk.Draft{Text: "still here"}); !errors.Is(err, sdk.ErrOut) {
+		t.Errorf("who was removed meanwhile sends: %v", err)
+	}
+	members, err := ada.Members(ctx, next)
+	must(t, err)
+	for _, m := range members {
+		for _, d := range m.Devices {
+			if d == lost.Device() {
+				t.Error("a revoked device is in the successor")
+			}
+		}
 	}
 }
 

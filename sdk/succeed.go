@@ -43,6 +43,12 @@ func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, suite wire.Cip
 			e.Warn("%s could not be brought along: %v", p, err)
 		}
 	}
+	if err := e.keepUp(ctx, r, next); err != nil {
+		if isNet(err) {
+			return next, err
+		}
+		e.Warn("the new chat could not be brought to what was decided in the old one: %v", err)
+	}
 	err = e.client.Succeed(ctx, id, next)
 	if delivery.CodeOf(err) == delivery.CodeConflict {
 		return next, errors.Join(e.fail(ctx, err), e.succeeded(ctx, r))
@@ -70,7 +76,7 @@ func (e *Engine) movedOn(ctx context.Context, r *room) (next delivery.RoomID, mo
 	if r.rec.Status == StatusSucceeded && r.rec.Successor != nil {
 		return *r.rec.Successor, true, nil
 	}
-	if r.state.roster == nil || r.rec.Status != StatusOpen && r.rec.Status != StatusStuck {
+	if r.state.roster == nil || r.rec.Status != StatusOpen && r.rec.Status != StatusStuck || e.underRemoval(r) {
 		return next, false, ErrOut
 	}
 	me, in := e.member(r)
@@ -83,8 +89,9 @@ func (e *Engine) movedOn(ctx context.Context, r *room) (next delivery.RoomID, mo
 // successorOf gives the room to go on in, made unless this device had begun with
 // one, and who is to be brought into it.
 func (e *Engine) successorOf(ctx context.Context, r *room, suite wire.CipherSuite) (next delivery.RoomID, people []identity.PublicKey, err error) {
+	settled := r.state.policy.Settled(r.state.roster, judged(r.state.group.Proposals()))
 	for _, p := range r.state.roster.Identities() {
-		if p != e.account.Identity {
+		if p != e.account.Identity && settled.Participants.Role(p) >= policy.RoleMember {
 			people = append(people, p)
 		}
 	}
@@ -108,6 +115,31 @@ func (e *Engine) successorOf(ctx context.Context, r *room, suite wire.CipherSuit
 	}
 	next, err = e.createRoom(ctx, newRoom{kind: r.rec.Kind, title: r.rec.Title, others: people, suite: suite, succeeds: r})
 	return next, people, err
+}
+
+// keepUp brings a successor that was begun to what was decided in the old room since.
+func (e *Engine) keepUp(ctx context.Context, old *room, next delivery.RoomID) error {
+	r, done, err := e.writable(ctx, next)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return e.commit(ctx, r, func(context.Context) ([]wire.Proposal, bool, error) {
+		var out []wire.Proposal
+		participants, revocations, gone := policy.SuccessionDue(old.state.policy, old.state.roster, judged(old.state.group.Proposals()), r.state.policy)
+		if participants != nil {
+			out = append(out, mls.AppDataUpdateProposal(policy.ComponentParticipants, participants))
+		}
+		if revocations != nil {
+			out = append(out, mls.AppDataUpdateProposal(policy.ComponentRevocations, revocations))
+		}
+		for _, m := range r.state.roster.Members() {
+			if slices.Contains(gone, m.Identity) {
+				out = append(out, mls.RemoveProposal(m.Leaf))
+			}
+		}
+		return out, len(out) == 0, nil
+	})
 }
 
 // tellSuccessor says in the old room where the conversation goes on.
@@ -192,22 +224,14 @@ func (e *Engine) movedTo(ctx context.Context, id delivery.RoomID) (before []deli
 }
 
 // goesOnIn reports whether a room, which is said to be this one's successor, may be
-// entered without asking. by is the device that invites to it.
+// entered without asking: it keeps what was decided here, and lists nobody else. by is
+// the device that invites to it.
 func (r *room) goesOnIn(by policy.Member, to *policy.Room) bool {
-	if r.state.roster == nil || r.rec.Kind != to.Kind {
+	if r.state.roster == nil || policy.CheckSuccession(r.state.policy, r.state.roster, judged(r.state.group.Proposals()), to) != nil {
 		return false
 	}
-	old, more := r.state.policy.People(), to.People()
-	for _, p := range more {
-		if !slices.Contains(old, p) {
-			return false
-		}
-	}
-	if r.rec.Named {
-		return len(more) > 0
-	}
 	known, in := r.state.roster.Device(by.Device)
-	return in && known.SameAttestation(by) && len(more) == len(old)
+	return r.rec.Named || in && known.SameAttestation(by)
 }
 
 // joinSuccessors enters rooms that wait as requests and turned out to be where a

@@ -53,6 +53,8 @@ var (
 	// ErrPartial: some devices of an identity are to go and not all, and their
 	// owner did not revoke them.
 	ErrPartial = errors.New("policy: an identity is removed with all its devices or not at all")
+	// ErrSuccession: a room does not keep what the one decided that it is to succeed.
+	ErrSuccession = errors.New("policy: the successor has other roles, bans, rules or revocations, or leaves a removal out")
 )
 
 // Causes lists the Err variables, for those who must not repeat what an error
@@ -61,5 +63,6 @@ func Causes() []error {
 	return []error{
 		ErrRevoked, ErrRole, ErrCredential, ErrCapabilities, ErrExtensions, ErrComponent, ErrRoster, ErrExternal,
 		ErrHeld, ErrLeftOut, ErrUnderRemoval, ErrRemovalFirst, ErrAuthority, ErrPartial, ErrProposal,
+		ErrSuccession,
 	}
 }

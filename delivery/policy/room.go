@@ -41,7 +41,7 @@ type Creation struct {
 	Others    []identity.PublicKey // direct: the one other; group: who is listed from the start, if anybody
 	Suite     wire.CipherSuite     // one of [Suites]; only checked
 	MaxUsers  uint32               // groups; 0 = no bound
-	Succeeds  *Room                // a room whose roles, bans, base policy and revocations come over
+	Succeeds  *Room                // a room, as [Room.Settled] gives it, whose roles, bans, base policy and revocations come over
 }
 
 // Extensions gives the GroupContext extensions of the new room: the creator as

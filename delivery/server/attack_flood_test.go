@@ -48,7 +48,7 @@ func TestAttackKeyPackageDrain(t *testing.T) {
 		for range 25 {
 			wg.Go(func() {
 				var r delivery.ClaimResponse
-				err := m.json(delivery.RouteClaim, delivery.ClaimRequest{Identity: victim.owner.id, Suite: uint16(testSuite), Room: room}, &r)
+				err := m.json(delivery.RouteClaim, delivery.ClaimRequest{Identity: victim.owner.id, Suite: uint16(m.at.w.suite), Room: room}, &r)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil || len(r.Packages) != 1 {
@@ -68,7 +68,7 @@ func TestAttackKeyPackageDrain(t *testing.T) {
 			t.Error("a package was given twice, or the last resort before its time")
 		}
 	}
-	err := claimers[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: victim.owner.id, Suite: uint16(testSuite), Room: room}, nil)
+	err := claimers[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: victim.owner.id, Suite: uint16(claimers[0].at.w.suite), Room: room}, nil)
 	wantCode(t, err, delivery.CodeSlowDown)
 	fresh := one.people("fresh")[0]
 	for range 2 {

@@ -18,8 +18,10 @@ import (
 
 // Attack 1, ghost member: who gets a room's entries is read from the tree; no
 // request can name a device that is not in it, nor leave one out.
-func TestAttackGhostMember(t *testing.T) {
-	in := newWorld(t).start()
+func TestAttackGhostMember(t *testing.T) { eachSuite(t, attackGhostMember) }
+
+func attackGhostMember(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p[:2]...)
 	ghost := p[2].connect(t)
@@ -70,7 +72,7 @@ func TestAttackIdentityBypass(t *testing.T) {
 	wantCode(t, eve.json(delivery.RoutePublish, delivery.PublishRequest{Packages: [][]byte{b.Message()}}, nil), delivery.CodeRefused)
 	// Somebody else's honest package.
 	wantCode(t, eve.json(delivery.RoutePublish, delivery.PublishRequest{Packages: [][]byte{p[1].bundle().Message()}}, nil), delivery.CodeRefused)
-	n, _, err := in.store.CountKeyPackages(t.Context(), eve.id(), uint16(testSuite), eve.now().UnixMilli())
+	n, _, err := in.store.CountKeyPackages(t.Context(), eve.id(), uint16(in.w.suite), eve.now().UnixMilli())
 	check(t, err)
 	if n != 5 {
 		t.Errorf("eve has %d packages", n)
@@ -105,7 +107,7 @@ func TestAttackIdentityBypass(t *testing.T) {
 	// A request signer of the victim's own identity.
 	signer := p[1].owner.attest(t, "signer", func(a *identity.Attestation) { a.Role = identity.RoleBotSigner })
 	roleOne := *eve
-	cs, err := suite.Lookup(testSuite)
+	cs, err := suite.Lookup(eve.at.w.suite)
 	check(t, err)
 	roleOne.signer, err = cs.NewSignatureKey(signer.key.Seed())
 	check(t, err)
@@ -125,8 +127,9 @@ func reload(t *testing.T, c *mls.Config, g *mls.Group) *mls.Group {
 
 // Attack 8, stale authority: rules are judged against the committed state inside
 // the room's lock, on every path, at every instance.
-func TestAttackStaleAuthority(t *testing.T) {
-	w := newWorld(t)
+func TestAttackStaleAuthority(t *testing.T) { eachSuite(t, attackStaleAuthority) }
+
+func attackStaleAuthority(t *testing.T, w *world) {
 	one, two := w.start(), w.start()
 	p := one.people("ada", "bob", "eve")
 	id := group(t, p...)
@@ -158,7 +161,7 @@ func TestAttackStaleAuthority(t *testing.T) {
 	byReference(mls.RemoveProposal(2))
 	byReference(setRole(policy.RoleAdmin, p[1].owner))
 	byReference(mls.GroupContextExtensionsProposal(p[1].in(id).group.Context().Extensions))
-	byReference(mls.ReInitProposal([]byte("x"), testSuite, nil))
+	byReference(mls.ReInitProposal([]byte("x"), p[0].at.w.suite, nil))
 
 	// Banned: removed, and not let back in by anybody's Add or its own commit.
 	room, err := policy.RoomOf(p[0].in(id).group.Context().Extensions)
@@ -195,7 +198,7 @@ func TestAttackRevokedDeviceLingers(t *testing.T) {
 	wantCode(t, err, delivery.CodeLogIn)
 	wantCode(t, laptop.login(), delivery.CodeNotFound)
 	var left delivery.ClaimResponse
-	check(t, p[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: p[1].owner.id, Suite: uint16(testSuite), Room: claimed}, &left))
+	check(t, p[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: p[1].owner.id, Suite: uint16(p[0].at.w.suite), Room: claimed}, &left))
 	if len(left.Packages) != 1 {
 		t.Errorf("%d packages", len(left.Packages))
 	}
@@ -211,8 +214,10 @@ func TestAttackRevokedDeviceLingers(t *testing.T) {
 
 // TestForgedHomeProposals: only the home's key signs the home's proposals, and a
 // client cannot send even a genuine one.
-func TestForgedHomeProposals(t *testing.T) {
-	in := newWorld(t).start()
+func TestForgedHomeProposals(t *testing.T) { eachSuite(t, forgedHomeProposals) }
+
+func forgedHomeProposals(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob")
 	id := group(t, p...)
 	r := p[1].revocation(t, p[1].owner)

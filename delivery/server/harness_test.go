@@ -23,7 +23,10 @@ import (
 	"github.com/askucher/compax-core/blob/disk"
 	"github.com/askucher/compax-core/bus/local"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/suite"
+	"github.com/askucher/compax-core/mls/wire"
 	"github.com/askucher/compax-core/store/sqlite"
 )
 
@@ -59,6 +62,7 @@ type world struct {
 	buckets delivery.Buckets
 	config  Config
 	path    string
+	suite   wire.CipherSuite // of rooms and key packages; 1
 
 	still bool // instances do nothing by themselves: the test calls Relay and the like
 	// retry is asked after a refusal that says retry: where to send the same
@@ -70,7 +74,7 @@ var testHome = identity.Home{0xa1, 0xb2, 0xc3}
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{now: time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC)}, path: t.TempDir()}
+	w := &world{t: t, clock: &clock{now: time.Date(2026, 12, 2, 12, 0, 0, 0, time.UTC)}, path: t.TempDir(), suite: policy.Suites[0]}
 	w.openStore()
 	blobs, err := disk.Open(filepath.Join(w.path, "blobs"))
 	check(t, err)
@@ -79,6 +83,20 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(func() { check(t, bus.Close()) })
 	w.blobs, w.bus, w.buckets = blobs, bus, local.NewBuckets(10_000)
 	return w
+}
+
+// eachSuite runs a test in a world of each suite that rooms can have.
+func eachSuite(t *testing.T, test func(*testing.T, *world)) {
+	t.Helper()
+	for _, id := range policy.Suites {
+		cs, err := suite.Lookup(id)
+		check(t, err)
+		t.Run(cs.String(), func(t *testing.T) {
+			w := newWorld(t)
+			w.suite = id
+			test(t, w)
+		})
+	}
 }
 
 func (w *world) openStore() {

@@ -34,13 +34,11 @@ type view struct {
 	texts []string
 }
 
-const testSuite = suite.X25519AES128GCMSHA256Ed25519
-
 func (in *instance) member(d *device) *member {
 	t := in.w.t
 	t.Helper()
 	in.join(d)
-	cs, err := suite.Lookup(testSuite)
+	cs, err := suite.Lookup(in.w.suite)
 	check(t, err)
 	signer, err := cs.NewSignatureKey(d.key.Seed())
 	check(t, err)
@@ -66,7 +64,7 @@ func (m *member) credential() wire.Credential { return wire.BasicCredential(m.cr
 func (m *member) bundle(edit ...func(*mls.KeyPackageParams)) *mls.KeyPackageBundle {
 	m.t.Helper()
 	p := mls.KeyPackageParams{
-		CipherSuite: testSuite, Random: rand.Reader, Signer: m.signer, Credential: m.credential(), Capabilities: policy.Capabilities(),
+		CipherSuite: m.at.w.suite, Random: rand.Reader, Signer: m.signer, Credential: m.credential(), Capabilities: policy.Capabilities(),
 		NotBefore: m.now().Add(-time.Hour), NotAfter: m.now().Add(80 * 24 * time.Hour), LeafExtensions: policy.LeafExtensions(),
 	}
 	for _, f := range edit {
@@ -101,7 +99,7 @@ func (m *member) creation(kind delivery.RoomKind, others ...*member) (delivery.R
 	m.t.Helper()
 	id, err := delivery.NewRoomID(testHome, rand.Reader)
 	check(m.t, err)
-	c := policy.Creation{Room: id, Kind: kind, Domain: "localhost", SenderKey: m.at.SenderKey(), Creator: m.owner.id, Suite: testSuite}
+	c := policy.Creation{Room: id, Kind: kind, Domain: "localhost", SenderKey: m.at.SenderKey(), Creator: m.owner.id, Suite: m.at.w.suite}
 	for _, o := range others {
 		c.Others = append(c.Others, o.owner.id)
 	}
@@ -110,10 +108,38 @@ func (m *member) creation(kind delivery.RoomKind, others ...*member) (delivery.R
 	return id, m.found(id, x)
 }
 
+// successor makes a room that goes on with another one, as this device knows it.
+func (m *member) successor(old delivery.RoomID, edit ...func(*policy.Creation)) delivery.RoomID {
+	m.t.Helper()
+	id, err := delivery.NewRoomID(testHome, rand.Reader)
+	check(m.t, err)
+	g := m.in(old).group
+	room, err := policy.RoomOf(g.Context().Extensions)
+	check(m.t, err)
+	roster, err := policy.TrustedRoster(policy.Leaves(g.Public()))
+	check(m.t, err)
+	c := policy.Creation{
+		Room: id, Kind: room.Kind, Domain: "localhost", SenderKey: m.at.SenderKey(), Creator: m.owner.id, Suite: m.at.w.suite,
+		Succeeds: room.Settled(roster, policy.HeldOf(g.Public())),
+	}
+	for _, f := range edit {
+		f(&c)
+	}
+	x, err := c.Extensions()
+	check(m.t, err)
+	_, err = m.call(delivery.RouteCreateRoom, m.found(id, x), "")
+	check(m.t, err)
+	return id
+}
+
+func (m *member) succeed(old, next delivery.RoomID) error {
+	return m.json(delivery.RouteSucceed, delivery.SucceedRequest{Successor: next}, nil, old.String())
+}
+
 func (m *member) found(id delivery.RoomID, x wire.Extensions) []byte {
 	m.t.Helper()
 	step, err := m.config.Create(mls.CreateParams{
-		Random: rand.Reader, Now: m.now(), CipherSuite: testSuite, GroupID: id[:], Extensions: x,
+		Random: rand.Reader, Now: m.now(), CipherSuite: m.at.w.suite, GroupID: id[:], Extensions: x,
 		Leaf: mls.CreatorLeaf{
 			Signer: m.signer, Credential: m.credential(), Capabilities: policy.Capabilities(), Extensions: policy.LeafExtensions(),
 			NotBefore: m.now().Add(-time.Hour), NotAfter: m.now().Add(80 * 24 * time.Hour),
@@ -139,7 +165,7 @@ func (m *member) in(id delivery.RoomID) *view {
 func (m *member) claim(id delivery.RoomID, who identity.PublicKey) []*wire.KeyPackage {
 	m.t.Helper()
 	var r delivery.ClaimResponse
-	check(m.t, m.json(delivery.RouteClaim, delivery.ClaimRequest{Identity: who, Suite: uint16(testSuite), Room: id}, &r))
+	check(m.t, m.json(delivery.RouteClaim, delivery.ClaimRequest{Identity: who, Suite: uint16(m.at.w.suite), Room: id}, &r))
 	var out []*wire.KeyPackage
 	for _, raw := range r.Packages {
 		var w wire.MLSMessage
@@ -417,7 +443,11 @@ func (w *world) fingerprint(t testing.TB, id delivery.RoomID) [32]byte {
 	check(t, err)
 	relays, err := w.store.PendingRelays(ctx, 1000)
 	check(t, err)
-	return sha256.Sum256(fmt.Appendf(nil, "%+v %+v %+v %+v %+v %x %+v", room, log, members, held, state, info, relays))
+	var next delivery.RoomID
+	if room.Successor != nil {
+		next, room.Successor = *room.Successor, nil // its bytes count, not where they lie
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%s %+v %+v %+v %+v %+v %x %+v", next, room, log, members, held, state, info, relays))
 }
 
 // refused posts and checks the refusal, and that nothing of the room changed.

@@ -71,7 +71,7 @@ func TestAttackRoomOfAnotherDomain(t *testing.T) {
 	ada := in.people("ada")[0]
 	id, err := delivery.NewRoomID(testHome, rand.Reader)
 	check(t, err)
-	c := policy.Creation{Room: id, Kind: delivery.RoomGroup, Domain: "bank.example", SenderKey: in.SenderKey(), Creator: ada.owner.id, Suite: testSuite}
+	c := policy.Creation{Room: id, Kind: delivery.RoomGroup, Domain: "bank.example", SenderKey: in.SenderKey(), Creator: ada.owner.id, Suite: in.w.suite}
 	x, err := c.Extensions()
 	check(t, err)
 	_, err = ada.call(delivery.RouteCreateRoom, ada.found(id, x), "")

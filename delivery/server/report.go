@@ -61,10 +61,10 @@ func (s *Server) report(c *call) error {
 	return c.nothing()
 }
 
-// succeed closes a room for its successor, which exists already and has the
-// caller in it. An admin may always; anybody may once half of those who did not
-// make the commit that led to this epoch have reported it, and in a room of three
-// or more not on their own word alone.
+// succeed closes a room for its successor, which exists already, has the caller in
+// it and keeps what this one decided. An admin may always; anybody may once half of
+// those who did not make the commit that led to this epoch have reported it, and in a
+// room of three or more not on their own word alone.
 func (s *Server) succeed(c *call) error {
 	id, err := s.room(c)
 	if err != nil {
@@ -77,7 +77,22 @@ func (s *Server) succeed(c *call) error {
 	if _, err := delivery.RoomIDFromBytes(req.Successor[:]); err != nil || req.Successor == id {
 		return bad("the successor is not another room")
 	}
+	for range maxTries {
+		if err := s.goOn(c, id, req.Successor); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return delivery.Refuse(delivery.CodeRetry, "the room is changing too fast: ask again")
+}
+
+// goOn checks a succession outside any lock and closes the room when it is as it was
+// checked (errMoved).
+func (s *Server) goOn(c *call, id, next delivery.RoomID) error {
 	f, err := s.follow(c, id)
+	if err != nil {
+		return err
+	}
+	held, err := s.held(c, id)
 	if err != nil {
 		return err
 	}
@@ -85,13 +100,16 @@ func (s *Server) succeed(c *call) error {
 	if !in {
 		return delivery.ErrNotFound
 	}
-	if req.Successor.Home() == s.Home {
-		list, err := s.store.Memberships(c, req.Successor, c.device())
-		if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+	if policy.Going(f.roster, policyHeld(held), m.Leaf) {
+		return delivery.Refuse(delivery.CodeRefused, policy.ErrUnderRemoval.Error())
+	}
+	room, err := s.store.Room(c, id)
+	if err != nil {
+		return err
+	}
+	if next.Home() == s.Home && room.Status != delivery.RoomSucceeded {
+		if err := s.checkSuccessor(c, f, policyHeld(held), next); err != nil {
 			return err
-		}
-		if n := len(list); n == 0 || !list[n-1].Current() {
-			return delivery.Refuse(delivery.CodeRefused, "the successor has to exist, with this device in it")
 		}
 	}
 	if !policy.IsAdmin(f.room, f.roster, m) {
@@ -105,19 +123,31 @@ func (s *Server) succeed(c *call) error {
 			}
 		}
 	}
+	refs := make([][]byte, len(held))
+	for i, h := range held {
+		refs[i] = h.Ref
+	}
 	head := uint64(1)
 	err = s.store.WithRoom(c, id, func(tx delivery.RoomTx) error {
-		head = max(tx.Room().NextSeq-1, 1)
+		room := tx.Room()
+		head = max(room.NextSeq-1, 1)
 		if _, err := tx.Member(c.device()); err != nil {
 			return err
 		}
-		switch room := tx.Room(); {
-		case room.Status == delivery.RoomSucceeded && *room.Successor == req.Successor:
+		switch {
+		case room.Status == delivery.RoomSucceeded && *room.Successor == next:
 			return nil
 		case room.Status == delivery.RoomSucceeded:
 			return delivery.Refuse(delivery.CodeConflict, "the room has another successor")
 		}
-		return tx.SetStatus(delivery.RoomSucceeded, &req.Successor)
+		now, err := tx.Proposals()
+		if err != nil {
+			return err
+		}
+		if room.Epoch != f.epoch || !sameHeld(refs, now) {
+			return errMoved
+		}
+		return tx.SetStatus(delivery.RoomSucceeded, &next)
 	})
 	if err != nil {
 		return err
@@ -130,4 +160,24 @@ func (s *Server) succeed(c *call) error {
 	// Whoever looks at the room now learns of its successor.
 	s.ring(c, members, delivery.Hint{Kind: delivery.HintEntry, Room: id, Seq: head})
 	return c.nothing()
+}
+
+// checkSuccessor checks a successor of this home: the caller is in it, and it keeps
+// what the room decided.
+func (s *Server) checkSuccessor(c *call, f *followed, held []policy.Proposal, next delivery.RoomID) error {
+	absent := delivery.Refuse(delivery.CodeRefused, "the successor has to exist, with this device in it")
+	to, err := s.follow(c, next)
+	if errors.Is(err, delivery.ErrNotFound) {
+		return absent
+	}
+	if err != nil {
+		return err
+	}
+	if _, in := to.roster.Device(c.device()); !in {
+		return absent
+	}
+	if err := policy.CheckSuccession(f.room, f.roster, held, to.room); err != nil {
+		return s.broken(RuleSuccessor, delivery.Refuse(delivery.CodeRefused, err.Error()))
+	}
+	return nil
 }

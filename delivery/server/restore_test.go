@@ -63,8 +63,9 @@ func (m *member) offerAll(id delivery.RoomID, req delivery.HealRequest) (out del
 	return out, unmarshal(raw, &out)
 }
 
-func TestRestoredRoomHeals(t *testing.T) {
-	w := newWorld(t)
+func TestRestoredRoomHeals(t *testing.T) { eachSuite(t, restoredRoomHeals) }
+
+func restoredRoomHeals(t *testing.T, w *world) {
 	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p[:2]...)
@@ -232,7 +233,7 @@ func TestShadowRulesCountAndDoNotRefuse(t *testing.T) {
 			in := w.start()
 			p := in.people("ada", "bob")
 			foreign := p[1].create(delivery.RoomGroup)
-			err := p[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: p[1].owner.id, Suite: uint16(testSuite), Room: foreign}, nil)
+			err := p[0].json(delivery.RouteClaim, delivery.ClaimRequest{Identity: p[1].owner.id, Suite: uint16(p[0].at.w.suite), Room: foreign}, nil)
 			if refuses {
 				wantCode(t, err, delivery.CodeRefused)
 			} else {

@@ -11,8 +11,10 @@ import (
 	"github.com/askucher/compax-core/mls"
 )
 
-func TestPeopleTalk(t *testing.T) {
-	in := newWorld(t).start()
+func TestPeopleTalk(t *testing.T) { eachSuite(t, peopleTalk) }
+
+func peopleTalk(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p...)
 	agree(t, id, p...)
@@ -49,8 +51,9 @@ func TestPeopleTalk(t *testing.T) {
 	}
 }
 
-func TestSameBytesGetTheSameAnswer(t *testing.T) {
-	w := newWorld(t)
+func TestSameBytesGetTheSameAnswer(t *testing.T) { eachSuite(t, sameBytesGetTheSameAnswer) }
+
+func sameBytesGetTheSameAnswer(t *testing.T, w *world) {
 	in, second := w.start(), w.start()
 	p := in.people("ada", "bob")
 	id := group(t, p...)
@@ -80,8 +83,10 @@ func TestSameBytesGetTheSameAnswer(t *testing.T) {
 	wantCode(t, err, delivery.CodeStaleEpoch)
 }
 
-func TestStaleEpoch(t *testing.T) {
-	in := newWorld(t).start()
+func TestStaleEpoch(t *testing.T) { eachSuite(t, staleEpoch) }
+
+func staleEpoch(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob")
 	id := group(t, p...)
 	late := p[1].seal(id, "late")
@@ -96,8 +101,10 @@ func TestStaleEpoch(t *testing.T) {
 	p[1].say(id, "again")
 }
 
-func TestCommitFirst(t *testing.T) {
-	in := newWorld(t).start()
+func TestCommitFirst(t *testing.T) { eachSuite(t, commitFirst) }
+
+func commitFirst(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p...)
 	_, err := p[2].propose(id, mls.SelfRemoveProposal())
@@ -171,8 +178,10 @@ func TestAnotherHomesRoom(t *testing.T) {
 
 // TestFurtherDeviceJoinsItself: a device of somebody who is in the room enters
 // by external commit, honouring a SelfRemove that is held.
-func TestFurtherDeviceJoinsItself(t *testing.T) {
-	in := newWorld(t).start()
+func TestFurtherDeviceJoinsItself(t *testing.T) { eachSuite(t, furtherDeviceJoinsItself) }
+
+func furtherDeviceJoinsItself(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p...)
 	laptop := in.member(p[0].owner.attest(t, "laptop"))
@@ -202,8 +211,10 @@ func TestFurtherDeviceJoinsItself(t *testing.T) {
 	}
 }
 
-func TestResyncReplacesTheOwnLeaf(t *testing.T) {
-	in := newWorld(t).start()
+func TestResyncReplacesTheOwnLeaf(t *testing.T) { eachSuite(t, resyncReplacesTheOwnLeaf) }
+
+func resyncReplacesTheOwnLeaf(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob")
 	id := group(t, p...)
 	leaf := p[1].in(id).group.OwnLeaf()
@@ -217,8 +228,9 @@ func TestResyncReplacesTheOwnLeaf(t *testing.T) {
 	p[1].refused(id, request(p[1].external(id, resync)), delivery.CodeSlowDown)
 }
 
-func TestRevokedDeviceIsRemovedFromRooms(t *testing.T) {
-	w := newWorld(t)
+func TestRevokedDeviceIsRemovedFromRooms(t *testing.T) { eachSuite(t, revokedDeviceIsRemovedFromRooms) }
+
+func revokedDeviceIsRemovedFromRooms(t *testing.T, w *world) {
 	in := w.start()
 	p := in.people("ada", "bob")
 	laptop := in.member(p[1].owner.attest(t, "laptop"))
@@ -402,8 +414,10 @@ func TestListingsAndAsking(t *testing.T) {
 	wantCode(t, p[2].json(delivery.RouteAsk, delivery.AskRequest{}, nil, id.String()), delivery.CodeNotFound)
 }
 
-func TestReportAndSuccession(t *testing.T) {
-	in := newWorld(t).start()
+func TestReportAndSuccession(t *testing.T) { eachSuite(t, reportAndSuccession) }
+
+func reportAndSuccession(t *testing.T, w *world) {
+	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	id := group(t, p...)
 	a := p[0].commit(id)
@@ -412,10 +426,9 @@ func TestReportAndSuccession(t *testing.T) {
 	bad.Epoch = 7
 	wantCode(t, p[1].json(delivery.RouteReport, bad, nil, id.String()), delivery.CodeBadRequest)
 
-	next := p[1].create(delivery.RoomGroup)
-	succeed := func(m *member) error {
-		return m.json(delivery.RouteSucceed, delivery.SucceedRequest{Successor: next}, nil, id.String())
-	}
+	p[1].sync(id)
+	next := p[1].successor(id)
+	succeed := func(m *member) error { return m.succeed(id, next) }
 	wantCode(t, succeed(p[2]), delivery.CodeRefused) // not in the successor
 	wantCode(t, succeed(p[1]), delivery.CodeRefused) // nobody closes a room of three on their own word
 	bad.Epoch = 1
@@ -436,8 +449,7 @@ func TestOnlyAnAdminClosesAWorkingRoom(t *testing.T) {
 	in := newWorld(t).start()
 	p := in.people("ada", "bob", "eve", "joe", "kim")
 	id := group(t, p...)
-	next := p[1].create(delivery.RoomGroup)
-	wantCode(t, p[1].json(delivery.RouteSucceed, delivery.SucceedRequest{Successor: next}, nil, id.String()), delivery.CodeRefused)
+	wantCode(t, p[1].succeed(id, p[1].successor(id)), delivery.CodeRefused)
 }
 
 func TestEphemeralFramesPassThrough(t *testing.T) {

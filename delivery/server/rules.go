@@ -31,6 +31,9 @@ const (
 	// RuleSucceed: a room is closed for a successor by its admins, or by anybody
 	// once half of the others reported the epoch's commit.
 	RuleSucceed Rule = "succeed"
+	// RuleSuccessor: a successor keeps the roles, bans, base policy and revocations of
+	// the room, and the removals that it holds.
+	RuleSuccessor Rule = "successor"
 )
 
 // rules gives each rule its mode when the configuration says nothing. A new
@@ -41,6 +44,7 @@ var rules = map[Rule]Mode{
 	RuleClaimMember: ModeShadow,
 	RuleListAdmin:   ModeOn,
 	RuleSucceed:     ModeOn,
+	RuleSuccessor:   ModeOn,
 }
 
 // Rules lists every rule with its default mode.
