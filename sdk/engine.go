@@ -49,6 +49,9 @@ type Engine struct {
 
 	sealed atomic.Int32 // appends on their way, whose ciphertext a copy of the profile may have made too
 
+	heard  *heard  // what others do now
+	uplink *uplink // what they are told of this person
+
 	mail  turn // held while the mailbox is worked through
 	mu    sync.Mutex
 	rooms map[delivery.RoomID]*room // guarded by mu
@@ -120,7 +123,7 @@ func newEngine(c Config) *Engine {
 	if c.Warn == nil {
 		c.Warn = func(string, ...any) {}
 	}
-	return &Engine{Config: c, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{})}
+	return &Engine{Config: c, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{}), heard: newHeard(), uplink: newUplink()}
 }
 
 // Open opens the account that the store holds (ErrNoAccount, ErrSeal).
@@ -369,6 +372,7 @@ func (e *Engine) copied(ctx context.Context, why string) error {
 	defer e.mu.Unlock()
 	for _, r := range e.rooms {
 		r.stale.Store(true)
+		r.live.hush()
 	}
 	return nil
 }

@@ -18,6 +18,9 @@ type Listening struct {
 	Since  *uint64          // begin after this number instead of the profile's own place
 	Events bool             // also joins, titles, profiles and so on
 	Mine   bool             // also what this very device said
+	// Activity is told of what people begin and cease to do, between the lines; nil =
+	// nobody is. Its error ends the listening as that of the function for lines does.
+	Activity func(a Activity, begins bool) error
 }
 
 // Listen gives f every line that the profile has not been given before, in the
@@ -40,30 +43,36 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	follow := make(chan error, 1)
-	go func() { follow <- e.Follow(ctx) }() // ends with ctx
+	var broke error // of Follow, once ended is closed
+	ended := make(chan struct{})
+	go func() { defer close(ended); broke = e.Follow(ctx) }() // ends with ctx
+	defer func() { cancel(); <-ended }()
+	people := telling{engine: e, room: l.Room, f: l.Activity, told: map[Activity]bool{}}
 	heard := map[delivery.RoomID]uint64{}
 	for {
 		bell := e.bell()
-		if err := e.hear(ctx, l, heard, f); err != nil {
+		err := e.hear(ctx, l, heard, f)
+		if err == nil {
+			err = people.wait(ctx, bell, ended)
+		}
+		if err != nil {
 			cancel()
-			ended := <-follow
+			<-ended
 			if errors.Is(err, ErrEnough) {
 				return nil
 			}
-			return errors.Join(err, ended)
+			return errors.Join(err, broke)
 		}
 		select {
-		case <-bell:
-		case err := <-follow:
+		case <-ended:
 			// What came in with the last frames is still to be heard.
 			if h := e.hear(context.WithoutCancel(ctx), l, heard, f); h != nil && !errors.Is(h, ErrEnough) {
 				return h
 			} else if h != nil {
 				return nil
 			}
-			return err
+			return broke
+		default:
 		}
 	}
 }
@@ -216,6 +225,7 @@ func (e *Engine) follow(ctx context.Context, connected func()) error {
 		return e.fail(ctx, err)
 	}
 	defer func() { _ = c.Close() }() // it is of no use any more
+	defer e.uplink.use(c)()
 	connected()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
@@ -258,6 +268,8 @@ func (e *Engine) ring(ctx context.Context, frame any) error {
 		return e.quietly(ctx, f.Room)
 	case *delivery.MailFrame:
 		return e.ReadMail(ctx)
+	case *delivery.Ephemeral:
+		e.hearFrame(f)
 	}
 	return nil
 }

@@ -335,7 +335,7 @@ func (e *Engine) enterAny(ctx context.Context, id delivery.RoomID) (*room, func(
 		done()
 		return nil, nil, err
 	}
-	return r, done, nil
+	return r, e.leaving(r, done), nil
 }
 
 // Accept enters a room that a stranger invited to. Accepting a room twice is no

@@ -196,6 +196,7 @@ func (e *Engine) settle(id delivery.RoomID, rec Room, s state) {
 		r.turn = old.turn
 	}
 	e.rooms[id] = r
+	e.publish(r)
 }
 
 // Add brings an identity with all its devices into a room, in one commit. Being

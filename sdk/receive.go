@@ -245,6 +245,8 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 	for _, step := range steps {
 		step.Forget()
 	}
+	e.publish(r)
+	e.spoke(r, done)
 	e.changed()
 	return nil
 }

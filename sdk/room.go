@@ -29,6 +29,8 @@ type room struct {
 	given uint64    // up to which kept seq the restored service has everything
 	calls time.Time // when a room that the service does not know is offered again
 	waits time.Duration
+
+	live live // has a lock of its own
 }
 
 // state is what a room's group is at one epoch. group is nil when this device is
@@ -83,7 +85,12 @@ func (e *Engine) enter(ctx context.Context, id delivery.RoomID) (*room, func(), 
 		done()
 		return nil, nil, err
 	}
-	return r, done, nil
+	return r, e.leaving(r, done), nil
+}
+
+// leaving gives a room's turn back, with what frames need of the room.
+func (e *Engine) leaving(r *room, done func()) func() {
+	return func() { e.publish(r); done() }
 }
 
 // load reads the room's record when it is stale, and its group the first time.

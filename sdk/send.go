@@ -323,6 +323,7 @@ func (e *Engine) arrived(ctx context.Context, r *room, w waiting, got delivery.A
 		r.rec = before
 		return err
 	}
+	e.typed(r.rec.ID)
 	e.changed()
 	return nil
 }

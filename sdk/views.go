@@ -20,6 +20,8 @@ type Chat struct {
 	Title   string   // what to show
 	Unread  int
 	Last    *Line
+	Typing  []identity.PublicKey // who writes now, see [Engine.TypingIn]
+	Online  []identity.PublicKey // who is said to be there, see [Engine.OnlineIn]
 }
 
 // Chats lists rooms and requests; the account's own room is not among them.
@@ -34,7 +36,7 @@ func (e *Engine) Chats(ctx context.Context) ([]Chat, error) {
 			if r.Kind == delivery.RoomSelf {
 				continue
 			}
-			c := Chat{Room: r, Title: r.Title}
+			c := Chat{Room: r, Title: r.Title, Typing: e.TypingIn(r.ID), Online: e.OnlineIn(r.ID)}
 			if r.Other != nil && c.Title == "" {
 				var p Person
 				if _, err := get(tx, TablePerson, r.Other.String(), &p); err != nil {
