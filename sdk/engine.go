@@ -187,7 +187,7 @@ func (e *Engine) beginKeys(seed []byte) error {
 	if e.device, err = phrase.KeyFromSeed(seed); err != nil {
 		return fmt.Errorf("sdk: the device's key: %w", err)
 	}
-	e.mls = &mls.Config{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate}
+	e.mls = &mls.Config{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate, MaxLifetime: policy.MaxLifetime}
 	for _, id := range policy.Suites {
 		cs, err := suite.Lookup(id)
 		if err != nil {

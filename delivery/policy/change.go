@@ -1,15 +1,22 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
+// MaxLifetime is the longest total lifetime of a key package, from not_before to
+// not_after, that service and members take (RFC 9420 §7.2). Devices make them for 90
+// days, and begin a day earlier because clocks differ.
+const MaxLifetime = 120 * 24 * time.Hour
+
 // Options are what server and members bring to mls/follower and mls: set Now to
 // the time at which the service accepted the entry.
 func Options() follower.Options {
-	return follower.Options{Credentials: Credentials{}, AppData: ApplyUpdate, Parallel: true}
+	return follower.Options{Credentials: Credentials{}, AppData: ApplyUpdate, MaxLifetime: MaxLifetime, Parallel: true}
 }
 
 // ChangeOf is the [Change] of a staged commit; before is the room that its

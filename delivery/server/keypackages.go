@@ -17,7 +17,7 @@ const (
 	// maxPackages bounds a device's unclaimed packages of one suite.
 	maxPackages = 500
 	// maxPackageLife bounds how long a package may lie here.
-	maxPackageLife = 120 * 24 * time.Hour
+	maxPackageLife = policy.MaxLifetime
 	// clockSlack is how far ahead a device's clock may be.
 	clockSlack = time.Hour
 )

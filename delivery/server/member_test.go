@@ -453,10 +453,16 @@ func (w *world) fingerprint(t testing.TB, id delivery.RoomID) [32]byte {
 // refused posts and checks the refusal, and that nothing of the room changed.
 func (m *member) refused(id delivery.RoomID, r delivery.AppendRequest, code delivery.Code) {
 	m.t.Helper()
+	m.refusedWith(id, r, code)
+}
+
+func (m *member) refusedWith(id delivery.RoomID, r delivery.AppendRequest, code delivery.Code) *delivery.Error {
+	m.t.Helper()
 	before := m.at.w.fingerprint(m.t, id)
 	_, err := m.post(id, r)
-	wantCode(m.t, err, code)
+	e := wantCode(m.t, err, code)
 	if m.at.w.fingerprint(m.t, id) != before {
 		m.t.Error("a refused append changed the room")
 	}
+	return e
 }
