@@ -119,8 +119,8 @@ Every command takes --json: one JSON object a line, errors too.
 	}
 	add(groupService, a.upCommand(), a.serverCommand(), a.checkCommand(), a.backupCommand(), a.restoreCommand())
 	add(groupTalk, a.chatsCommand(), a.roomCommand(), a.sendCommand(), a.outboxCommand(), a.listenCommand(), a.historyCommand(), a.searchCommand(),
-		a.membersCommand(), a.editCommand(), a.deleteCommand(), a.reactCommand(), a.getCommand())
-	add(groupAccount, a.accountCommand(), a.devicesCommand(), a.verifyCommand())
+		a.membersCommand(), a.editCommand(), a.deleteCommand(), a.reactCommand(), a.getCommand(), a.typingCommand())
+	add(groupAccount, a.accountCommand(), a.devicesCommand(), a.verifyCommand(), a.settingsCommand())
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	for _, c := range all(root) {
 		c.DisableFlagsInUseLine = true

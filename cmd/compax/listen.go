@@ -33,14 +33,15 @@ lies before it.
 
 It ends after --count messages of people (texts, files, edits, deletions,
 reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
---count came. Titles, joins and names are printed with --events and not counted.`
+--count came. Titles, joins and names, and who types or comes, are printed with
+--events and not counted.`
 	cmd.Example = example(`compax listen -p ada`, `compax listen -p ada --chat Tea --count 1 --timeout 60s --json`)
 	flags := cmd.Flags()
 	flags.StringVar(&in, "chat", "", "only this `CHAT`")
 	flags.StringVar(&since, "since", "", "start after this `SEQ` instead (with --chat)")
 	flags.IntVarP(&count, "count", "n", 0, "end after `N` messages of people")
 	flags.DurationVar(&timeout, "timeout", 0, "end after this time, such as 90s or 5m")
-	flags.BoolVar(&req.Events, "events", false, "titles, joins and names as well")
+	flags.BoolVar(&req.Events, "events", false, "titles, joins, names and who types as well")
 	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if count < 0 || timeout < 0 {
@@ -118,9 +119,10 @@ func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenReque
 }
 
 // once prints a row of a listener that begins at the profile's own place, unless
-// an earlier one has printed it; n is nil for one that begins elsewhere.
+// an earlier one has printed it; n is nil for one that begins elsewhere. What
+// somebody does now is printed whenever it happens.
 func (v *view) once(r local.Row, n *notebook) (shown bool, err error) {
-	if n == nil {
+	if n == nil || r.Passing() {
 		return true, v.row(r)
 	}
 	what, err := n.judge(r)

@@ -35,7 +35,11 @@ func (v *view) line(r local.Row) []byte {
 		v.last[r.Chat] = max(v.last[r.Chat], r.Seq)
 	}
 	name := short(speaker(r), nameColumns)
-	head := fmt.Sprintf("%6s  %-*s  ", fmt.Sprintf("#%d", r.Seq), timeColumns, a.when(r.Time))
+	number := fmt.Sprintf("#%d", r.Seq)
+	if r.Passing() {
+		number = ""
+	}
+	head := fmt.Sprintf("%6s  %-*s  ", number, timeColumns, a.when(r.Time))
 	indent := columns(head) + nameColumns + 2
 	painted := a.paint(a.outTTY, dim, head) + a.paint(a.outTTY, "1;"+personColour(r.From.String()), name) +
 		strings.Repeat(" ", max(0, nameColumns-columns(name))+2)
@@ -68,6 +72,16 @@ func (a *app) body(r local.Row) string {
 	about := ""
 	if r.Target != 0 {
 		about = fmt.Sprintf(" #%d", r.Target)
+	}
+	switch r.Kind {
+	case local.RowTyping:
+		return soft("types …")
+	case local.RowTypingEnded:
+		return soft("types no more")
+	case local.RowOnline:
+		return soft("is there")
+	case local.RowOffline:
+		return soft("has left")
 	}
 	switch sdk.LineKind(r.Kind) {
 	case sdk.LineText, sdk.LineFile, sdk.LinePoll:

@@ -70,6 +70,9 @@ var (
 	callTicket     = plain("devices/ticket", Profile.Ticket)
 	callApprove    = plain("devices/approve", Profile.Approve)
 	callSafety     = plain("safety", Profile.Safety)
+	callTyping     = plain("typing", Profile.Typing)
+	callPresence   = plain("presence", Profile.Presence)
+	callSettings   = plain("settings", Profile.Settings)
 	callArchive    = plain("archive", Profile.Archive)
 	callPast       = plain("past", Profile.Past)
 )
@@ -239,7 +242,7 @@ func (h *Handle) Listen(ctx context.Context, r ListenRequest, f func(Row) error)
 	r.Since = &since // do asks again with what it points to
 	return do(ctx, h, callListen, r, func(row Row) error {
 		err := f(row)
-		if err == nil {
+		if err == nil && !row.Passing() {
 			since = row.Seq
 		}
 		return err
@@ -256,6 +259,9 @@ func notTwice(f func(Row) error) func(Row) error {
 	given := map[delivery.RoomID]*place{}
 	beside := map[string]bool{} // rows that are no entry of a log: they have no seq
 	return func(row Row) error {
+		if row.Passing() {
+			return f(row)
+		}
 		name := row.Kind + " " + row.ID + " " + row.From.String()
 		if row.Seq == 0 {
 			if beside[name] {

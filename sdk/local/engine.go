@@ -83,6 +83,7 @@ func kindName(k delivery.RoomKind) string {
 func (e engine) chat(ctx context.Context, c sdk.Chat) (Chat, error) {
 	out := Chat{
 		Chat: c.Room.ID, Title: c.Title, Kind: kindName(c.Room.Kind), Status: string(c.Room.Status), Seq: c.Room.Cursor, Unread: c.Unread,
+		Typing: c.Typing, Online: c.Online,
 	}
 	if c.Last != nil {
 		out.Time, out.Last = moment(c.Last.TimeMS), c.Last.Text

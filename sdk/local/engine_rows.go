@@ -50,8 +50,7 @@ func (e engine) named(ctx context.Context, l sdk.Line, id content.MessageID) (st
 }
 
 func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
-	err := e.Engine.Listen(ctx, sdk.Listening{Room: r.Chat, Since: r.Since, Events: r.Events}, func(l sdk.Line) error {
-		row, err := e.row(ctx, l)
+	give := func(row Row, err error) error {
 		if err != nil {
 			return err
 		}
@@ -59,8 +58,12 @@ func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) 
 			return sdk.ErrEnough
 		}
 		return err
-	})
-	return None{}, err
+	}
+	l := sdk.Listening{Room: r.Chat, Since: r.Since, Events: r.Events}
+	if r.Events {
+		l.Activity = func(a sdk.Activity, begins bool) error { return give(e.activityRow(ctx, a, begins)) }
+	}
+	return None{}, e.Engine.Listen(ctx, l, func(l sdk.Line) error { return give(e.row(ctx, l)) })
 }
 
 // maxHistory bounds the lines of one history that are looked at.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -474,5 +475,25 @@ func TestRowsAreGivenOnce(t *testing.T) {
 	}
 	if want := "a ask b c"; strings.Join(got, " ") != want {
 		t.Fatalf("given %q, want %q", got, want)
+	}
+}
+
+// TestPassingRowsComeAsOftenAsTheyHappen: what somebody does now is no row of the
+// log, which is given once and moves the place behind it.
+func TestPassingRowsComeAsOftenAsTheyHappen(t *testing.T) {
+	var given []string
+	f := notTwice(func(r Row) error { given = append(given, r.Kind); return nil })
+	for _, r := range []Row{
+		{Chat: chat, Kind: RowTyping}, {Chat: chat, Kind: RowTypingEnded}, {Chat: chat, Kind: RowTyping},
+		{Chat: chat, Seq: 1, Kind: "text", ID: "a"}, {Chat: chat, Seq: 1, Kind: "text", ID: "a"},
+		{Chat: chat, Kind: RowOnline}, {Chat: chat, Kind: RowOffline}, {Chat: chat, Kind: RowOnline},
+	} {
+		if err := f(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{RowTyping, RowTypingEnded, RowTyping, "text", RowOnline, RowOffline, RowOnline}
+	if !slices.Equal(given, want) {
+		t.Errorf("given %q, want %q", given, want)
 	}
 }

@@ -84,6 +84,15 @@ type Profile interface {
 	// Search finds messages by part of their text, newest first. It sends nothing.
 	Search(context.Context, SearchRequest, func(Row) error) (None, error)
 
+	// Typing says in a chat that the person writes, at most every few seconds however
+	// often it is called, or no more. Presence says in small chats that they are at
+	// the program, or have left it. Both do nothing that the settings forbid; offline
+	// (client.ErrOffline) nobody learns it, and nothing is kept.
+	Typing(context.Context, TypingRequest) (None, error)
+	Presence(context.Context, PresenceRequest) (None, error)
+	// Settings changes what the profile tells of its person, and gives what holds.
+	Settings(context.Context, SettingsRequest) (Settings, error)
+
 	// Seen notes that a person has seen a chat up to a message, for all devices of
 	// the account. Nobody else learns it.
 	Seen(context.Context, SeenRequest) (None, error)
@@ -131,20 +140,22 @@ type Self struct {
 
 // Chat is a room in the list.
 type Chat struct {
-	Chat    delivery.RoomID     `json:"chat"`
-	Title   string              `json:"title"`             // what to show: the title, or the other person's name
-	Kind    string              `json:"kind"`              // "group" or "direct"
-	Status  string              `json:"status"`            // an sdk.Status; "request" for a request
-	Request bool                `json:"request,omitempty"` // a stranger's invitation
-	From    *identity.PublicKey `json:"from,omitempty"`    // who invites
-	Members int                 `json:"members,omitempty"` // people
-	Seq     uint64              `json:"seq,omitempty"`     // last processed
-	Unread  int                 `json:"unread,omitempty"`  // messages of others
-	Time    *time.Time          `json:"time,omitempty"`    // of the last message
-	Last    string              `json:"last,omitempty"`    // its text, or what it is
-	With    string              `json:"with,omitempty"`    // username of the other one in a direct room
-	Safety  string              `json:"safety,omitempty"`  // of a request: the safety number with From, to compare before accepting
-	Asks    []Ask               `json:"asks,omitempty"`    // who asks to be added
+	Chat    delivery.RoomID      `json:"chat"`
+	Title   string               `json:"title"`             // what to show: the title, or the other person's name
+	Kind    string               `json:"kind"`              // "group" or "direct"
+	Status  string               `json:"status"`            // an sdk.Status; "request" for a request
+	Request bool                 `json:"request,omitempty"` // a stranger's invitation
+	From    *identity.PublicKey  `json:"from,omitempty"`    // who invites
+	Members int                  `json:"members,omitempty"` // people
+	Seq     uint64               `json:"seq,omitempty"`     // last processed
+	Unread  int                  `json:"unread,omitempty"`  // messages of others
+	Time    *time.Time           `json:"time,omitempty"`    // of the last message
+	Last    string               `json:"last,omitempty"`    // its text, or what it is
+	With    string               `json:"with,omitempty"`    // username of the other one in a direct room
+	Safety  string               `json:"safety,omitempty"`  // of a request: the safety number with From, to compare before accepting
+	Asks    []Ask                `json:"asks,omitempty"`    // who asks to be added
+	Typing  []identity.PublicKey `json:"typing,omitempty"`  // who writes now
+	Online  []identity.PublicKey `json:"online,omitempty"`  // who says that they are there
 }
 
 // Ask is somebody who asks to be added to a listed room.
@@ -315,9 +326,9 @@ type Progress struct {
 
 // ListenRequest says what to listen for.
 type ListenRequest struct {
-	Chat   *delivery.RoomID `json:"chat,omitempty"`  // nil = all
-	Since  *uint64          `json:"since,omitempty"` // after this seq, with Chat; nil = the profile's cursor
-	Events bool             `json:"events,omitempty"`
+	Chat   *delivery.RoomID `json:"chat,omitempty"`   // nil = all
+	Since  *uint64          `json:"since,omitempty"`  // after this seq, with Chat; nil = the profile's cursor
+	Events bool             `json:"events,omitempty"` // also joins, titles and so on, and who types and comes
 }
 
 // HistoryRequest says what to read of one chat.
@@ -351,7 +362,7 @@ type Row struct {
 	Name      string             `json:"name,omitempty"` // what From is called here
 	Device    identity.DeviceID  `json:"device,omitzero"`
 	Time      time.Time          `json:"time"` // the service's clock
-	Kind      string             `json:"kind"` // an sdk.LineKind
+	Kind      string             `json:"kind"` // an sdk.LineKind, or a Row constant
 	Text      string             `json:"text,omitempty"`
 	ReplyTo   uint64             `json:"reply_to,omitempty"`    // seq; 0 when it is not known here
 	ReplyToID string             `json:"reply_to_id,omitempty"` // message id

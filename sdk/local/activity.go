@@ -1,0 +1,104 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// TypingRequest says in a chat that the person writes, or no more.
+type TypingRequest struct {
+	Chat  delivery.RoomID `json:"chat"`
+	Ended bool            `json:"ended,omitempty"`
+}
+
+// PresenceRequest says that the person is at the program, or has left it.
+type PresenceRequest struct {
+	Left bool `json:"left,omitempty"`
+}
+
+// SettingsRequest changes what is not nil.
+type SettingsRequest struct {
+	Typing   *bool `json:"typing,omitempty"`
+	Presence *bool `json:"presence,omitempty"`
+}
+
+// Settings are what a profile tells of its person beside what they say.
+type Settings = sdk.Settings
+
+// The kinds of rows that are no part of a chat: what somebody does now.
+const (
+	RowTyping      = string(sdk.ActivityTyping)
+	RowTypingEnded = "typing-ended"
+	RowOnline      = string(sdk.ActivityOnline)
+	RowOffline     = "offline"
+)
+
+// Passing reports whether a row tells what somebody does now: it has no number, is
+// kept nowhere, and comes as often as it happens.
+func (r Row) Passing() bool {
+	switch r.Kind {
+	case RowTyping, RowTypingEnded, RowOnline, RowOffline:
+		return true
+	}
+	return false
+}
+
+// activityRow gives what somebody does the form in which it crosses the socket.
+func (e engine) activityRow(ctx context.Context, a sdk.Activity, begins bool) (Row, error) {
+	p, err := e.Person(ctx, a.From)
+	r := Row{Chat: a.Room, From: a.From, Name: p.Name, Time: e.Now().UTC().Truncate(time.Millisecond), Kind: string(a.Kind)}
+	switch {
+	case begins:
+	case a.Kind == sdk.ActivityTyping:
+		r.Kind = RowTypingEnded
+	case a.Kind == sdk.ActivityOnline:
+		r.Kind = RowOffline
+	}
+	return r, err
+}
+
+func (e engine) Typing(ctx context.Context, r TypingRequest) (None, error) {
+	if r.Ended {
+		return None{}, e.TypingEnded(ctx, r.Chat)
+	}
+	return None{}, e.Engine.Typing(ctx, r.Chat)
+}
+
+func (e engine) Presence(ctx context.Context, r PresenceRequest) (None, error) {
+	if r.Left {
+		return None{}, e.Offline(ctx)
+	}
+	return None{}, e.Online(ctx)
+}
+
+func (e engine) Settings(ctx context.Context, r SettingsRequest) (Settings, error) {
+	s, err := e.Engine.Settings(ctx)
+	if err != nil || r == (SettingsRequest{}) {
+		return s, err
+	}
+	if r.Typing != nil {
+		s.Typing = *r.Typing
+	}
+	if r.Presence != nil {
+		s.Presence = *r.Presence
+	}
+	return s, e.SetSettings(ctx, s)
+}
+
+// Typing implements [Profile].
+func (h *Handle) Typing(ctx context.Context, r TypingRequest) (None, error) {
+	return do(ctx, h, callTyping, r, nothing)
+}
+
+// Presence implements [Profile].
+func (h *Handle) Presence(ctx context.Context, r PresenceRequest) (None, error) {
+	return do(ctx, h, callPresence, r, nothing)
+}
+
+// Settings implements [Profile].
+func (h *Handle) Settings(ctx context.Context, r SettingsRequest) (Settings, error) {
+	return do(ctx, h, callSettings, r, nothing)
+}
