@@ -82,7 +82,7 @@ func (e *Engine) look(ctx context.Context, id delivery.RoomID) (*outside, error)
 	if o.state.policy, err = policy.CheckContext(o.public.Context(), nil); err != nil {
 		return nil, err
 	}
-	if o.state.roster, err = policy.NewRoster(func(yield func(uint32, *wire.LeafNode) bool) {
+	if o.state.roster, err = policy.TrustedRoster(func(yield func(uint32, *wire.LeafNode) bool) {
 		for l, n := range o.public.Tree().Leaves() {
 			if !yield(uint32(l), n) {
 				return
