@@ -234,24 +234,11 @@ func (s *Server) readBlob(c *call) error {
 	h.Set("ETag", `"`+id.String()+`"`)
 	r := &blobReader{ctx: c, s: s, id: id, size: m.Size}
 	defer r.close()
-	control := http.NewResponseController(c.w)
-	http.ServeContent(&slowWriter{c.w, control}, c.r, "", time.Time{}, r)
-	_ = control.SetWriteDeadline(time.Time{})
+	http.ServeContent(c.w, c.r, "", time.Time{}, r)
 	if r.err != nil {
 		s.failed("reading a blob", r.err)
 	}
 	return nil
-}
-
-// slowWriter gives each write of a long answer a deadline of its own.
-type slowWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-func (w *slowWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(pieceTime)) // fails only without a socket
-	return w.ResponseWriter.Write(p)
 }
 
 // blobReader reads a blob from wherever it was sought to.

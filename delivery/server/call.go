@@ -47,9 +47,6 @@ type route struct {
 	serve   func(*Server, *call) error
 }
 
-// bodyTime is how long a whole body may take to arrive; shorter in tests.
-var bodyTime = time.Minute
-
 func (s *Server) handle(rt route) http.Handler {
 	m := s.metrics.route(rt.pattern)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

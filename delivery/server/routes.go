@@ -84,11 +84,10 @@ func (s *Server) routes() http.Handler {
 	for _, rt := range s.table() {
 		mux.Handle(rt.pattern, s.handle(rt))
 	}
-	// Whoever asks for something else under the API's roots gets a problem, not a page.
+	// Whoever asks for something else gets a problem, not a page.
 	unknown := s.handle(route{"unknown", anybody, none, func(*Server, *call) error {
 		return delivery.Refuse(delivery.CodeNotFound, "no such route")
 	}})
-	mux.Handle("/v1/", unknown)
-	mux.Handle("/health/", unknown)
-	return mux
+	mux.Handle("/", unknown)
+	return guard(mux, unknown)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,11 @@ import (
 // bounded queue; when it overflows, all of it is dropped and each room that
 // lost something gets a Gap: the log is the truth.
 
+// helloTime is how long a socket may be open that nobody has authenticated;
+// shorter in tests.
+var helloTime = 10 * time.Second
+
 const (
-	helloTime  = 10 * time.Second
 	pingTime   = 30 * time.Second
 	writeTime  = 20 * time.Second
 	lookTime   = 2 * time.Minute // how long a lost hint may delay an entry
@@ -27,6 +31,7 @@ const (
 	maxCarried = delivery.MaxText + 4<<10
 	maxHello   = 256 << 10
 	maxUp      = delivery.MaxEphemeral + 256
+	maxSockets = 8 // of one device: the oldest goes when another comes
 )
 
 type socket struct {
@@ -131,8 +136,8 @@ func (k *socket) serve(ctx context.Context, cancel context.CancelFunc, hello *de
 		return
 	}
 	defer detach()
-	if !k.s.sockets.add(k) {
-		k.refuse(ctx, delivery.Refuse(delivery.CodeRetry, "this instance is stopping"))
+	if err := k.s.sockets.add(k); err != nil {
+		k.refuse(ctx, err)
 		return
 	}
 	defer k.s.sockets.remove(k)
@@ -483,27 +488,47 @@ func (k *socket) ping(ctx context.Context) bool {
 type sockets struct {
 	mu      sync.Mutex // guards the fields below
 	open    map[*socket]struct{}
+	of      map[identity.DeviceID][]*socket // the oldest first
 	closing bool
 	empty   chan struct{} // closed when closing and none is left
 }
 
-func (s *sockets) init() { s.open, s.empty = map[*socket]struct{}{}, make(chan struct{}) }
+func (s *sockets) init() {
+	s.open, s.of, s.empty = map[*socket]struct{}{}, map[identity.DeviceID][]*socket{}, make(chan struct{})
+}
 
-func (s *sockets) add(k *socket) bool {
+// add takes a socket in. A device whose connection broke opens another long before
+// the old one is found dead, so that the oldest goes and not the newest.
+func (s *sockets) add(k *socket) *delivery.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		return false
+		return delivery.Refuse(delivery.CodeRetry, "this instance is stopping")
 	}
+	device := k.device.Device
+	others := s.of[device]
+	if len(others) >= 2*maxSockets { // it opens them faster than they end
+		return &delivery.Error{Code: delivery.CodeSlowDown, Detail: tooManySockets, RetryAfter: writeTime}
+	}
+	if len(others) >= maxSockets {
+		others[len(others)-maxSockets].finish(delivery.CodeSlowDown, tooManySockets)
+	}
+	s.of[device] = append(others, k)
 	s.open[k] = struct{}{}
 	k.s.metrics.sockets.Inc()
-	return true
+	return nil
 }
+
+const tooManySockets = "this device has opened too many sockets"
 
 func (s *sockets) remove(k *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, k)
+	device := k.device.Device
+	if s.of[device] = slices.DeleteFunc(s.of[device], func(o *socket) bool { return o == k }); len(s.of[device]) == 0 {
+		delete(s.of, device)
+	}
 	k.s.metrics.sockets.Dec()
 	if s.closing && len(s.open) == 0 {
 		close(s.empty)
