@@ -19,13 +19,14 @@ var page = template.Must(template.New("page").Parse(pageSource))
 
 // handler serves the API, and at the root a page that says what this is.
 func (n *Node) handler() http.Handler {
-	mux := http.NewServeMux()
 	api := n.service.Handler()
-	for _, root := range []string{"/v1/", "/health", "/health/", "/openapi.json"} {
-		mux.Handle(root, api)
-	}
-	mux.HandleFunc("GET /{$}", n.servePage)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0 {
+			n.servePage(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 func (n *Node) servePage(w http.ResponseWriter, r *http.Request) {
