@@ -28,7 +28,7 @@ func (a *app) accountNewCommand() *cobra.Command {
 	cmd.Long = `Makes an account and its first device, and prints the recovery phrase: 24 words.
 The phrase is the account. It is shown this once and kept nowhere; with it the
 account comes back on any machine, without it nobody can bring it back.`
-	cmd.Example = example(`compax account new --profile ada --server http://127.0.0.1:8080 --name "Ada" --username ada`)
+	cmd.Example = example(`compax account new -p ada --server http://127.0.0.1:8080 --name Ada`)
 	flags := cmd.Flags()
 	flags.StringVar(&server, "server", "", "address of the service, https://…")
 	flags.StringVar(&name, "name", "", "what others see")

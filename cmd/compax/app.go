@@ -82,7 +82,8 @@ this machine; the other commands talk through it, or through anybody else's.
 
 A first conversation takes three commands:
 
-  compax account new --profile me --server http://127.0.0.1:8080 --name "Ada" --username ada
+  compax account new --profile me --server http://127.0.0.1:8080 \
+      --name "Ada" --username ada
   compax room new --profile me --direct @bob
   compax send --profile me CHAT "Hello"
 
@@ -124,7 +125,9 @@ Every command takes --json: one JSON object a line, errors too.
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	for _, c := range all(root) {
 		c.DisableFlagsInUseLine = true
+		c.Long = wrap(c.Long, helpColumns)
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns)))
 	return root
 }
 

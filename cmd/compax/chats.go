@@ -103,7 +103,7 @@ func (a *app) chatDetails(c local.Chat, id string) (out []string) {
 		if c.With != "" {
 			who = "@" + c.With + "  " + who
 		}
-		out = append(out, "from "+who)
+		out = append(out, "from "+who, known(c)+", "+purpose(c)+", at home "+c.Chat.Home().String())
 		if c.Safety != "" {
 			out = append(out, c.Safety) // compared by voice, before accepting
 		}
@@ -121,6 +121,26 @@ func (a *app) chatDetails(c local.Chat, id string) (out []string) {
 		out = append(out, text, "compax room add "+id+" "+who)
 	}
 	return out
+}
+
+// purpose says what a request is for.
+func purpose(c local.Chat) string {
+	switch {
+	case c.Kind == "direct":
+		return "to talk with you alone"
+	case c.Members > 1:
+		return fmt.Sprintf("into a group of %d people", c.Members)
+	}
+	return "into a group"
+}
+
+// known says whether this profile knows who invites. A name is not asked for: of a
+// request nothing is fetched.
+func known(c local.Chat) string {
+	if c.With != "" {
+		return "met before"
+	}
+	return "nobody you know"
 }
 
 func (a *app) stamp(t *time.Time) string {

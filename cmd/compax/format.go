@@ -91,6 +91,38 @@ func short(text string, limit int) string {
 	return text
 }
 
+// helpColumns is how wide a help may be: it fits every terminal.
+const helpColumns = 80
+
+// wrap breaks a text's paragraphs anew at so many columns. Paragraphs that are
+// indented, as examples are, stay as they are.
+func wrap(text string, limit int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if strings.HasPrefix(p, " ") {
+			continue
+		}
+		var b strings.Builder
+		used := 0
+		for _, word := range strings.Fields(p) {
+			n := columns(word)
+			switch {
+			case used == 0:
+			case used+1+n > limit:
+				b.WriteByte('\n')
+				used = 0
+			default:
+				b.WriteByte(' ')
+				used++
+			}
+			b.WriteString(word)
+			used += n
+		}
+		paragraphs[i] = b.String()
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
 // columns is how many columns of a terminal a text takes.
 func columns(text string) int {
 	n := 0

@@ -11,7 +11,7 @@ import (
 
 func (a *app) accountLinkCommand() *cobra.Command {
 	var wait bool
-	cmd := command("link TICKET", "Make this profile a further device of an account, without its phrase", args("TICKET"), nil)
+	cmd := command("link TICKET", "Make this profile a further device, without the phrase", args("TICKET"), nil)
 	cmd.Long = `Takes the ticket that a device of the account shows (compax devices ticket), prints
 an offer, and waits until that device approves it (compax devices approve OFFER).
 Interrupted, it goes on when it is run again with the same profile. A linked device

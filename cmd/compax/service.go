@@ -172,7 +172,8 @@ func (a *app) welcome(c node.Config, n *node.Node, took time.Duration) error {
 	_, err := fmt.Fprintf(a.out, `
 Make an account, a chat, and talk:
 
-  compax account new --profile me --server %s --name "Ada" --username ada
+  compax account new --profile me --server %s \
+      --name "Ada" --username ada
   compax room new --profile me --direct @bob
   compax send --profile me @bob "Hello"
 
