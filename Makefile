@@ -7,10 +7,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up build test check race fuzz bench vectors mutants clean
+.PHONY: help up build test check race fuzz bench bench-mls vectors mutants clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: build ## build what is needed, then start Compax on this machine
 	@exec bin/compax up $(FLAGS)
@@ -30,8 +30,11 @@ race: ## the tests of PKG with the race detector, e.g. make race PKG=./delivery/
 fuzz: ## run every fuzz target for FUZZTIME (default 60s); PKG narrows it
 	@tools/fuzz.sh $(or $(FUZZTIME),60s) $(or $(PKG),./...)
 
-bench: ## all benchmarks, and those beside other implementations; PKG and BENCH narrow it
-	@tools/bench.sh '$(or $(BENCH),.)' $(or $(PKG),./...)
+bench: ## the tables of docs/benchmarks.md, in one run; or the benchmarks of PKG that match BENCH
+	@tools/bench.sh $(if $(PKG)$(BENCH),go '$(or $(BENCH),.)' $(or $(PKG),./...),tables)
+
+bench-mls: ## of these tables the engine beside OpenMLS alone; SIZES=10,100 for less
+	@tools/bench.sh mls
 
 vectors: ## the official RFC 9420 vectors, counted per file and suite
 	@tools/vectors.sh

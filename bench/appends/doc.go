@@ -8,7 +8,10 @@
 // cores, so CPU-seconds are told apart. It tests nothing: read the numbers in
 // docs/benchmarks.md, make them with make bench PKG=./bench/appends.
 //
+// It also measures a cold start to the first acknowledged message, and the memory
+// of a service at rest, beside nats-server (module bench/nats).
+//
 // With COMPAX_BENCH_PROFILE set to a path the service writes its CPU profile there.
 //
-// Start reading at BenchmarkAppends.
+// Start reading at BenchmarkAppends and BenchmarkStart.
 package appends

@@ -76,27 +76,35 @@ func serve(dir string) error {
 	return n.Run(ctx)
 }
 
-// service is the process that is measured.
+// service is the process that is measured. url is what it prints when it listens.
 type service struct {
-	url string
-	pid int
+	url  string
+	pid  int
+	stop func()
 }
 
 func startService(b *testing.B) *service {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serveDir+"="+b.TempDir())
+	s := startProcess(b, exec.Command(os.Args[0]), serveDir+"="+b.TempDir())
+	b.Cleanup(s.stop)
+	return s
+}
+
+// startProcess starts a service and waits for the line in which it says where it
+// listens.
+func startProcess(b *testing.B, cmd *exec.Cmd, env ...string) *service {
+	b.Helper()
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	check(b, err)
 	check(b, cmd.Start())
-	b.Cleanup(func() {
-		check(b, cmd.Process.Signal(syscall.SIGTERM))
-		check(b, cmd.Wait())
-	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	check(b, err)
-	return &service{url: strings.TrimSpace(line), pid: cmd.Process.Pid}
+	return &service{url: strings.TrimSpace(line), pid: cmd.Process.Pid, stop: func() {
+		check(b, cmd.Process.Signal(syscall.SIGTERM))
+		check(b, cmd.Wait())
+	}}
 }
 
 // cpu is what the service has used so far: user and system time of
