@@ -33,7 +33,7 @@ func against(b *testing.B, floor time.Duration) {
 }
 
 // members makes key packages of n clients.
-func packages(b *testing.B, n int) ([]*mlstest.Client, []wire.Proposal) {
+func packages(b testing.TB, n int) ([]*mlstest.Client, []wire.Proposal) {
 	var clients []*mlstest.Client
 	var adds []wire.Proposal
 	for i := range n {
@@ -59,7 +59,7 @@ var (
 	populations = map[int]*populated{}
 )
 
-func populate(b *testing.B, n int) *populated {
+func populate(b testing.TB, n int) *populated {
 	b.Helper()
 	populatedMu.Lock()
 	defer populatedMu.Unlock()
