@@ -9,7 +9,7 @@
 // docs/benchmarks.md, make them with make bench PKG=./bench/appends.
 //
 // It also measures a cold start to the first acknowledged message, and the memory
-// of a service at rest, beside nats-server (module bench/nats).
+// of a service at rest, beside nats-server (module bench/tools/nats).
 //
 // With COMPAX_BENCH_PROFILE set to a path the service writes its CPU profile there.
 //

@@ -32,9 +32,9 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("nats-server", func(b *testing.B) {
 		dir, binary := b.TempDir(), filepath.Join(b.TempDir(), "nats")
 		build := exec.Command("go", "build", "-o", binary, ".")
-		build.Dir = "../nats"
+		build.Dir = "../tools/nats"
 		if out, err := build.CombinedOutput(); err != nil {
-			b.Fatalf("building ../nats: %v\n%s", err, out)
+			b.Fatalf("building ../tools/nats: %v\n%s", err, out)
 		}
 		start := func() *service { return startProcess(b, exec.Command(binary, dir)) }
 		s := start()

@@ -1,4 +1,4 @@
-module github.com/askucher/compax-core/bench/nats
+module github.com/askucher/compax-core/bench/tools/nats
 
 go 1.26.0
 
