@@ -219,6 +219,9 @@ func TestTypingIsHeard(t *testing.T) {
 	select {
 	case first := <-bob.hears: // the line, and that it ended, in any order
 		if first.line != "" {
+			if who := bob.TypingIn(room); len(who) != 0 {
+				t.Errorf("whose message is there still types: %v", who)
+			}
 			bob.next(types(room, ada.person, false))
 		} else {
 			bob.next(heardOf{line: "here it is"})
