@@ -40,6 +40,8 @@ type Config struct {
 	ArchiveRetentionDays int   // of sealed history; as RetentionDays
 	MaxBlobBytes         int64 // 4 GiB
 	MaxMembers           int   // participants that a room lists; 2,000, at most 10,000
+	MaxConnections       int   // in all; 16,384
+	MaxPerAddress        int   // of them from one address, or /64, that is no trusted proxy and not loopback; 1,024
 	DrainSeconds         int   // how long sockets have to go when the node stops; 5
 
 	Buckets map[string]server.Bucket
@@ -67,6 +69,8 @@ func (c *Config) check() error {
 	def(&c.ArchiveRetentionDays, c.RetentionDays)
 	def(&c.MaxBlobBytes, 4<<30)
 	def(&c.MaxMembers, 2000)
+	def(&c.MaxConnections, 16_384)
+	def(&c.MaxPerAddress, 1024)
 	def(&c.DrainSeconds, 5)
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -99,7 +103,8 @@ func (c *Config) check() error {
 	}
 	for name, v := range map[string]int64{
 		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
-		"max_blob_bytes": c.MaxBlobBytes, "max_members": int64(c.MaxMembers), "drain_seconds": int64(c.DrainSeconds),
+		"max_blob_bytes": c.MaxBlobBytes, "max_members": int64(c.MaxMembers),
+		"max_connections": int64(c.MaxConnections), "max_connections_per_address": int64(c.MaxPerAddress), "drain_seconds": int64(c.DrainSeconds),
 		"pow.free_messages": int64(c.Work.FreeMessages), "pow.free_bytes": int64(c.Work.FreeBytes), "pow.step": int64(c.Work.Step), "pow.max_bits": int64(c.Work.MaxBits),
 		"archive.segments": int64(c.Archive.Segments), "archive.bytes": c.Archive.Bytes, "archive.wrapped_keys": int64(c.Archive.Keys),
 	} {

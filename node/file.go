@@ -28,6 +28,8 @@ type file struct {
 	ArchiveRetentionDays int                         `json:"archive_retention_days"`
 	MaxMembers           int                         `json:"max_members"`
 	MaxBlobBytes         int64                       `json:"max_blob_bytes"`
+	MaxConnections       int                         `json:"max_connections"`
+	MaxPerAddress        int                         `json:"max_connections_per_address"`
 	DrainSeconds         int                         `json:"drain_seconds"`
 	Metrics              metricsSection              `json:"metrics"`
 	Pow                  powSection                  `json:"pow"`
@@ -169,7 +171,7 @@ func (f *file) config() Config {
 	c := Config{
 		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
 		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays, MaxMembers: f.MaxMembers,
-		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive),
+		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, MaxConnections: f.MaxConnections, MaxPerAddress: f.MaxPerAddress, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive),
 		Congestion: f.Congestion.limits(), Rules: f.Rules,
 	}
 	for name, b := range f.Buckets {

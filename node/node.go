@@ -83,6 +83,7 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	n.api = newCrowd(n.api, c.MaxConnections, c.MaxPerAddress, proxies, n.registry)
 	n.service, err = server.New(ctx, server.Config{
 		Store: n.store, Blobs: n.blobs, Bus: n.bus, Buckets: local.NewBuckets(maxSubjects), Home: n.home,
 		Domain: c.Domain, Name: c.Name, Version: c.Version, Digest: c.Digest,
