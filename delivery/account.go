@@ -1,6 +1,10 @@
 package delivery
 
-import "github.com/askucher/compax-core/identity"
+import (
+	"time"
+
+	"github.com/askucher/compax-core/identity"
+)
 
 // The JSON bodies around devices and sessions. []byte is base64 in JSON;
 // 64-bit numbers that may pass 2⁵³ are decimal strings (tag ",string").
@@ -25,6 +29,17 @@ type DeviceView struct {
 type DevicesResponse struct {
 	Devices     []DeviceView `json:"devices"`
 	Revocations [][]byte     `json:"revocations"`
+}
+
+// IdleAfter is how long a device was not at the service when the others are advised of
+// it: its keys in their rooms are as old.
+const IdleAfter = 90 * 24 * time.Hour
+
+// IdleResponse names devices of a room that have been away for [IdleAfter], to its
+// members, never an identity's last one: GET /v1/rooms/{room}/idle. It is advice, on the
+// service's word alone.
+type IdleResponse struct {
+	Devices []identity.DeviceID `json:"devices"`
 }
 
 // ChallengeRequest asks for a login challenge: POST /v1/challenges.

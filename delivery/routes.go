@@ -29,6 +29,7 @@ const (
 	RouteLog        = "GET /v1/rooms/{room}/log"       // ?after=&upto=&limit= → LogPage, binary
 	RouteGroupInfo  = "GET /v1/rooms/{room}/groupinfo" // ?epoch= → MLSMessage with a GroupInfo, without tree
 	RouteTree       = "GET /v1/rooms/{room}/tree"      // ?epoch= → ratchet_tree, RFC 9420 §12.4.3.3
+	RouteIdle       = "GET /v1/rooms/{room}/idle"      // devices away for IdleAfter → IdleResponse
 	RouteHeld       = "GET /v1/rooms/{room}/proposals" // the held proposals' entries → LogPage, binary
 	RouteReport     = "POST /v1/rooms/{room}/report"
 	RouteSucceed    = "POST /v1/rooms/{room}/succeed"

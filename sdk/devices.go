@@ -17,6 +17,7 @@ type DeviceView struct {
 	SeenMS     int64
 	This       bool
 	Revoked    bool
+	Idle       bool // not at the service for [delivery.IdleAfter]: revoke it when it is lost
 }
 
 // listed is a device as the service lists it, verified.
@@ -44,7 +45,7 @@ func (e *Engine) listDevices(ctx context.Context) (list []listed, revoked []iden
 		if cred.Identity() != e.account.Identity || cred.DeviceID() != d.Device {
 			return nil, nil, fmt.Errorf("%w: the service lists a device of somebody else", identity.ErrKey)
 		}
-		list = append(list, listed{DeviceView{Device: d.Device, EnrolledMS: d.EnrolledMS, SeenMS: d.SeenMS, This: d.Device == e.account.Device}, cred})
+		list = append(list, listed{DeviceView{Device: d.Device, EnrolledMS: d.EnrolledMS, SeenMS: d.SeenMS, This: d.Device == e.account.Device, Idle: e.idleSince(d.SeenMS)}, cred})
 	}
 	revoked, err = e.takeRevocations(ctx, e.account.Identity, got.Revocations)
 	return list, revoked, err
@@ -65,6 +66,11 @@ func (e *Engine) Devices(ctx context.Context) ([]DeviceView, error) {
 		out = append(out, DeviceView{Device: d, Revoked: true})
 	}
 	return out, nil
+}
+
+// idleSince reports whether a device that was last at the service then is idle.
+func (e *Engine) idleSince(seenMS int64) bool {
+	return seenMS > 0 && e.nowMS()-seenMS >= delivery.IdleAfter.Milliseconds()
 }
 
 // takeRevocations verifies and remembers revocations of an identity's devices.

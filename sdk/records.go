@@ -7,6 +7,7 @@ import (
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // Status says where this device stands with a room.
@@ -45,6 +46,7 @@ type Room struct {
 	Announced int64               `json:"announced,omitempty"`
 	Profile   uint64              `json:"profile,omitempty"` // version that was announced
 	Epoch     uint64              `json:"epoch"`
+	Suite     wire.CipherSuite    `json:"suite,omitempty"` // 0 in the record of an older profile that has not used the room since
 	Successor *delivery.RoomID    `json:"successor,omitempty"`
 	Named     bool                `json:"successor_named,omitempty"` // an admin of this room said so in it; otherwise the service alone
 	Muted     bool                `json:"muted,omitempty"`

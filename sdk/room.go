@@ -140,7 +140,7 @@ func (e *Engine) load(ctx context.Context, r *room, id delivery.RoomID) error {
 // save writes the room's record.
 func (r *room) save(tx Tx) error {
 	if r.state.group != nil {
-		r.rec.Epoch = r.state.group.Epoch()
+		r.rec.Epoch, r.rec.Suite = r.state.group.Epoch(), r.state.group.CipherSuite()
 	}
 	return put(tx, TableRoom, r.rec.ID.String(), r.rec)
 }
@@ -235,7 +235,7 @@ func other(p *policy.Room, self identity.PublicKey) *identity.PublicKey {
 func (e *Engine) newRecord(id delivery.RoomID, s state, seq uint64) Room {
 	return Room{
 		ID: id, Kind: s.policy.Kind, Status: StatusOpen, Other: other(s.policy, e.account.Identity), URI: s.policy.URI,
-		First: seq, Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(),
+		First: seq, Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(), Suite: s.group.CipherSuite(),
 		Caught: e.nowMS(),
 	}
 }

@@ -152,6 +152,7 @@ type Member struct {
 	Person  Person
 	Role    policy.Role
 	Devices []identity.DeviceID
+	Idle    []identity.DeviceID // of Devices: away for [delivery.IdleAfter], as the service says; see [Engine.Idle]
 }
 
 // Members lists who is in a room, read from its ratchet tree.
@@ -184,6 +185,38 @@ func (e *Engine) Members(ctx context.Context, id delivery.RoomID) ([]Member, err
 	}
 	slices.SortFunc(out, func(a, b Member) int { return a.Person.Identity.Compare(b.Person.Identity) })
 	return out, nil
+}
+
+// Idle marks the members' devices that the service says have been away for
+// [delivery.IdleAfter]. It is advice, and the service could say anything: nothing is
+// done about them, and a device that is not in the room is passed over. Offline they
+// stay unmarked.
+func (e *Engine) Idle(ctx context.Context, id delivery.RoomID, members []Member) error {
+	if err := e.ensure(ctx); err != nil {
+		if isNet(err) {
+			return nil
+		}
+		return err
+	}
+	idle, err := e.client.Idle(ctx, id)
+	if err != nil {
+		if isNet(err) || delivery.CodeOf(err) == delivery.CodeNotFound {
+			return nil
+		}
+		return e.fail(ctx, err)
+	}
+	for i := range members {
+		m := &members[i]
+		for _, d := range m.Devices {
+			if slices.Contains(idle, d) {
+				m.Idle = append(m.Idle, d)
+			}
+		}
+		if len(m.Idle) == len(m.Devices) {
+			m.Idle = nil // never all of somebody's
+		}
+	}
+	return nil
 }
 
 // SafetyNumber is what this account and another compare.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -108,6 +109,9 @@ func (a *app) chatDetails(c local.Chat, id string) (out []string) {
 			out = append(out, c.Safety) // compared by voice, before accepting
 		}
 		out = append(out, "compax room accept "+id+", or decline")
+	}
+	if usual := sdk.SuiteName(sdk.Suites()[0]); c.Suite != "" && c.Suite != usual {
+		out = append(out, "cipher suite "+c.Suite)
 	}
 	for _, ask := range c.Asks {
 		who := at(ask.Username)

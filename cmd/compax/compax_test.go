@@ -13,6 +13,7 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
@@ -301,6 +302,39 @@ func TestRevokeAsksForThePhraseOnlyWhenItIsNeeded(t *testing.T) {
 	want := []string{"revoke with phrase false", "revoke with phrase false", "revoke with phrase true", "revoke with phrase false"}
 	if !reflect.DeepEqual(w.fake.asked, want) {
 		t.Errorf("asked %q, want %q", w.fake.asked, want)
+	}
+}
+
+// TestIdleDevicesAndSuitesAreShown: who has not been there for 90 days, and by which
+// cipher suite a chat is.
+func TestIdleDevicesAndSuitesAreShown(t *testing.T) {
+	w := newWorld(t)
+	const usual, other = "MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519", "MLS_128_DHKEMX25519_CHACHA20POLY1305_SHA256_Ed25519"
+	chat := w.fake.chats[0].Chat.String()
+	devices := []identity.DeviceID{{1}, {2}}
+	w.fake.members = []local.Member{{Name: "Ada", Devices: devices, Idle: devices[1:], Suite: other}}
+	w.wants(0, "members", chat)
+	if !strings.Contains(w.out.String(), "2 devices (1 idle for 90 days)") || !strings.Contains(w.err.String(), other) {
+		t.Errorf("members: %q and %q", &w.out, &w.err)
+	}
+	w.wants(0, "members", chat, "--json")
+	if o := w.object(); o["suite"] != other || len(o["idle"].([]any)) != 1 {
+		t.Errorf("%v", o)
+	}
+	w.fake.devices = []local.Device{{Device: devices[1], Idle: true}}
+	w.wants(0, "devices")
+	if !strings.Contains(w.out.String(), "idle for 90 days") {
+		t.Errorf("devices: %q", &w.out)
+	}
+	w.fake.chats[0].Suite = other
+	w.wants(0, "chats")
+	if !strings.Contains(w.out.String(), other) {
+		t.Errorf("chats: %q", &w.out)
+	}
+	w.fake.chats[0].Suite = usual
+	w.wants(0, "chats")
+	if strings.Contains(w.out.String(), usual) {
+		t.Errorf("the usual suite fills the table: %q", &w.out)
 	}
 }
 

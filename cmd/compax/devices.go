@@ -51,6 +51,8 @@ func (a *app) showDevices(devices []local.Device) error {
 			note = "this device"
 		case d.Revoked:
 			note = "revoked"
+		case d.Idle:
+			note = "idle for 90 days: revoke it when it is lost"
 		}
 		t.add(d.Device.String(), note, a.stamp(d.Seen))
 	}

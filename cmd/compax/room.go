@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -208,6 +209,7 @@ func (a *app) membersCommand() *cobra.Command {
 
 func (a *app) showMembers(members []local.Member) error {
 	var t table
+	said := false
 	for _, m := range members {
 		if a.json {
 			if err := a.emit(m); err != nil {
@@ -215,7 +217,14 @@ func (a *app) showMembers(members []local.Member) error {
 			}
 			continue
 		}
+		if !said && m.Suite != "" {
+			said = true
+			a.say("Cipher suite: %s", m.Suite)
+		}
 		notes := plural(len(m.Devices), "device")
+		if n := len(m.Idle); n > 0 {
+			notes += fmt.Sprintf(" (%d idle for 90 days)", n)
+		}
 		if m.Verified {
 			notes += ", verified"
 		}

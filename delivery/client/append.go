@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
 )
 
 // Append adds one entry to a room. It may be called again with the same bytes
@@ -44,6 +45,14 @@ func (c *Client) Room(ctx context.Context, room delivery.RoomID) (delivery.RoomH
 	var h delivery.RoomHead
 	err := c.json(ctx, call{route: delivery.RouteRoom, path: []string{room.String()}}, nil, &h)
 	return h, err
+}
+
+// Idle lists the devices of a room that have been away for [delivery.IdleAfter], as
+// the service says.
+func (c *Client) Idle(ctx context.Context, room delivery.RoomID) ([]identity.DeviceID, error) {
+	var out delivery.IdleResponse
+	err := c.json(ctx, call{route: delivery.RouteIdle, path: []string{room.String()}}, nil, &out)
+	return out.Devices, err
 }
 
 // Rooms lists rooms of this device and of other devices of the same identity.

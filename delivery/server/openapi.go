@@ -52,6 +52,7 @@ var (
 		delivery.RouteLog:        {"Entries after a seq: a LogPage.", []string{"after", "upto", "limit"}, nil, mlsBytes},
 		delivery.RouteGroupInfo:  {"A GroupInfo without the tree, an MLSMessage.", []string{"epoch"}, nil, mlsBytes},
 		delivery.RouteTree:       {"A ratchet tree, RFC 9420 section 12.4.3.3.", []string{"epoch"}, nil, mlsBytes},
+		delivery.RouteIdle:       {"Devices of the room that were away for 90 days, to its members.", nil, nil, delivery.IdleResponse{}},
 		delivery.RouteHeld:       {"The held proposals' entries: a LogPage.", nil, nil, mlsBytes},
 		delivery.RouteReport:     {"Report a commit that cannot be processed.", nil, delivery.ReportRequest{}, nil},
 		delivery.RouteSucceed:    {"Close the room for its successor.", nil, delivery.SucceedRequest{}, nil},

@@ -49,6 +49,7 @@ func (s *Server) table() []route {
 		{delivery.RouteLog, session, none, (*Server).readLog},
 		{delivery.RouteGroupInfo, session, none, (*Server).groupInfo},
 		{delivery.RouteTree, session, none, (*Server).ratchetTree},
+		{delivery.RouteIdle, session, none, (*Server).idleDevices},
 		{delivery.RouteHeld, session, none, (*Server).heldProposals},
 		{delivery.RouteReport, session, tiny, (*Server).report},
 		{delivery.RouteSucceed, session, tiny, (*Server).succeed},

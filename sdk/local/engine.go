@@ -85,6 +85,9 @@ func (e engine) chat(ctx context.Context, c sdk.Chat) (Chat, error) {
 		Chat: c.Room.ID, Title: c.Title, Kind: kindName(c.Room.Kind), Status: string(c.Room.Status), Seq: c.Room.Cursor, Unread: c.Unread,
 		Typing: c.Typing, Online: c.Online,
 	}
+	if c.Room.Suite != 0 {
+		out.Suite = sdk.SuiteName(c.Room.Suite)
+	}
 	if c.Last != nil {
 		out.Time, out.Last = moment(c.Last.TimeMS), c.Last.Text
 		if c.Last.File != nil && c.Last.Text == "" {
@@ -193,10 +196,17 @@ func (e engine) Members(ctx context.Context, r RoomRequest) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.Idle(ctx, r.Chat, members); err != nil {
+		return nil, err
+	}
+	suite, err := e.SuiteOf(ctx, r.Chat)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Member, len(members))
 	for i, m := range members {
 		p := m.Person
-		out[i] = Member{Identity: p.Identity, Name: p.Name, Username: p.Username, Devices: m.Devices, Self: p.Identity == e.Identity(), Verified: p.Verified}
+		out[i] = Member{Identity: p.Identity, Name: p.Name, Username: p.Username, Devices: m.Devices, Idle: m.Idle, Suite: sdk.SuiteName(suite), Self: p.Identity == e.Identity(), Verified: p.Verified}
 	}
 	return out, nil
 }
@@ -208,7 +218,7 @@ func (e engine) Devices(ctx context.Context, _ None) ([]Device, error) {
 	}
 	out := make([]Device, len(devices))
 	for i, d := range devices {
-		out[i] = Device{Device: d.Device, This: d.This, Made: moment(d.EnrolledMS), Seen: moment(d.SeenMS), Revoked: d.Revoked}
+		out[i] = Device{Device: d.Device, This: d.This, Made: moment(d.EnrolledMS), Seen: moment(d.SeenMS), Idle: d.Idle, Revoked: d.Revoked}
 	}
 	return out, nil
 }

@@ -147,6 +147,7 @@ type Chat struct {
 	Request bool                 `json:"request,omitempty"` // a stranger's invitation
 	From    *identity.PublicKey  `json:"from,omitempty"`    // who invites
 	Members int                  `json:"members,omitempty"` // people
+	Suite   string               `json:"suite,omitempty"`   // cipher suite, its name in the registry
 	Seq     uint64               `json:"seq,omitempty"`     // last processed
 	Unread  int                  `json:"unread,omitempty"`  // messages of others
 	Time    *time.Time           `json:"time,omitempty"`    // of the last message
@@ -238,6 +239,8 @@ type Member struct {
 	Name     string              `json:"name,omitempty"`
 	Username string              `json:"username,omitempty"`
 	Devices  []identity.DeviceID `json:"devices"`
+	Idle     []identity.DeviceID `json:"idle,omitempty"`  // of Devices: not at the service for 90 days, as it says
+	Suite    string              `json:"suite,omitempty"` // of the room: its name in the registry
 	Self     bool                `json:"self,omitempty"`
 	Verified bool                `json:"verified,omitempty"`
 }
@@ -388,6 +391,7 @@ type Device struct {
 	This    bool              `json:"this,omitempty"`
 	Made    *time.Time        `json:"made,omitempty"` // when it was enrolled
 	Seen    *time.Time        `json:"seen,omitempty"` // when it was last at the service
+	Idle    bool              `json:"idle,omitempty"` // that is 90 days ago, or more
 	Revoked bool              `json:"revoked,omitempty"`
 }
 
