@@ -246,6 +246,25 @@ func TestTypingIsHeard(t *testing.T) {
 	}
 }
 
+// A listener that follows another one, which was told that somebody types, is told
+// when they do no more.
+func TestListenersFollowOneAnother(t *testing.T) {
+	_, room, ada, bob := pair(t)
+	told := sdk.Activity{Room: room, From: ada.Identity(), Kind: sdk.ActivityTyping}
+	heard := 0
+	err := bob.Listen(t.Context(), sdk.Listening{Told: []sdk.Activity{told}, Activity: func(a sdk.Activity, begins bool) error {
+		heard++
+		if a != told || begins {
+			t.Errorf("%+v begins: %v", a, begins)
+		}
+		return sdk.ErrEnough
+	}}, func(sdk.Line) error { return nil })
+	must(t, err)
+	if heard != 1 {
+		t.Errorf("%d things were heard", heard)
+	}
+}
+
 // The own devices are not told what their person does, and an account is one
 // somebody, however many devices it has.
 func TestOwnTypingIsNotHeard(t *testing.T) {

@@ -21,6 +21,9 @@ type Listening struct {
 	// Activity is told of what people begin and cease to do, between the lines; nil =
 	// nobody is. Its error ends the listening as that of the function for lines does.
 	Activity func(a Activity, begins bool) error
+	// Told is what Activity was told before, by a listening that this one follows: it
+	// is told when that is over.
+	Told []Activity
 }
 
 // Listen gives f every line that the profile has not been given before, in the
@@ -48,6 +51,9 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 	go func() { defer close(ended); broke = e.Follow(ctx) }() // ends with ctx
 	defer func() { cancel(); <-ended }()
 	people := telling{engine: e, room: l.Room, f: l.Activity, told: map[Activity]bool{}}
+	for _, a := range l.Told {
+		people.told[a] = true
+	}
 	heard := map[delivery.RoomID]uint64{}
 	for {
 		bell := e.bell()

@@ -2,9 +2,11 @@ package local
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -44,6 +46,52 @@ func (r Row) Passing() bool {
 		return true
 	}
 	return false
+}
+
+// Going is something that somebody does: Kind is RowTyping or RowOnline.
+type Going struct {
+	Chat delivery.RoomID    `json:"chat"`
+	From identity.PublicKey `json:"from"`
+	Kind string             `json:"kind"`
+}
+
+// following is a request and its function of which each repetition, by an owner
+// that knows nothing of the one before, says what was told: what is over meanwhile
+// ends.
+func (r ListenRequest) following(f func(Row) error) (ListenRequest, func(Row) error) {
+	var going []Going
+	if r.Going != nil {
+		going = slices.Clone(*r.Going)
+	}
+	r.Going = &going // do asks again with what it points to
+	return r, func(row Row) error {
+		err := f(row)
+		if err != nil {
+			return err
+		}
+		switch g := (Going{row.Chat, row.From, row.Kind}); row.Kind {
+		case RowTyping, RowOnline:
+			if !slices.Contains(going, g) {
+				going = append(going, g)
+			}
+		case RowTypingEnded:
+			going = slices.DeleteFunc(going, func(x Going) bool { return x == Going{g.Chat, g.From, RowTyping} })
+		case RowOffline:
+			going = slices.DeleteFunc(going, func(x Going) bool { return x == Going{g.Chat, g.From, RowOnline} })
+		}
+		return nil
+	}
+}
+
+// told is what the listener was told.
+func (r ListenRequest) told() (out []sdk.Activity) {
+	if r.Going == nil {
+		return nil
+	}
+	for _, g := range *r.Going {
+		out = append(out, sdk.Activity{Room: g.Chat, From: g.From, Kind: sdk.ActivityKind(g.Kind)})
+	}
+	return out
 }
 
 // activityRow gives what somebody does the form in which it crosses the socket.

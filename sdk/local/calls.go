@@ -235,6 +235,9 @@ func (h *Handle) Get(ctx context.Context, r GetRequest, f func(Progress) error) 
 // Listen implements [Profile].
 func (h *Handle) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
 	f = notTwice(f)
+	if r.Events {
+		r, f = r.following(f)
+	}
 	if r.Since == nil {
 		return do(ctx, h, callListen, r, f)
 	}

@@ -61,6 +61,7 @@ func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) 
 	}
 	l := sdk.Listening{Room: r.Chat, Since: r.Since, Events: r.Events}
 	if r.Events {
+		l.Told = r.told()
 		l.Activity = func(a sdk.Activity, begins bool) error { return give(e.activityRow(ctx, a, begins)) }
 	}
 	return None{}, e.Engine.Listen(ctx, l, func(l sdk.Line) error { return give(e.row(ctx, l)) })

@@ -17,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk"
 )
 
 func TestSecondProcessTalksToTheFirst(t *testing.T) {
@@ -495,5 +498,38 @@ func TestPassingRowsComeAsOftenAsTheyHappen(t *testing.T) {
 	want := []string{RowTyping, RowTypingEnded, RowTyping, "text", RowOnline, RowOffline, RowOnline}
 	if !slices.Equal(given, want) {
 		t.Errorf("given %q, want %q", given, want)
+	}
+}
+
+// TestTypingEndsWithAnotherOwner: a listener whose owner ends asks the next one,
+// and tells it what it was told that goes on.
+func TestTypingEndsWithAnotherOwner(t *testing.T) {
+	from := identity.PublicKey{7}
+	var kinds []string
+	r, f := ListenRequest{Events: true}.following(func(row Row) error { kinds = append(kinds, row.Kind); return nil })
+	for _, kind := range []string{RowOnline, RowTyping, RowTyping, RowOffline} {
+		if err := f(Row{Chat: chat, From: from, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := json.Marshal(r) // as do asks the next owner
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again ListenRequest
+	if err := json.Unmarshal(raw, &again); err != nil {
+		t.Fatal(err)
+	}
+	want := []sdk.Activity{{Room: chat, From: from, Kind: sdk.ActivityTyping}}
+	if got := again.told(); !slices.Equal(got, want) {
+		t.Errorf("the next owner is told %v, want %v", got, want)
+	}
+	if err := f(Row{Chat: chat, From: from, Kind: RowTypingEnded}); err != nil || len(r.told()) != 0 || len(kinds) != 5 {
+		t.Errorf("after its end: %v %v %v", r.told(), kinds, err)
+	}
+	broken := errors.New("it cannot be shown")
+	_, f = r.following(func(Row) error { return broken })
+	if err := f(Row{Chat: chat, From: from, Kind: RowTyping}); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
 	}
 }

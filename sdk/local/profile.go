@@ -332,6 +332,9 @@ type ListenRequest struct {
 	Chat   *delivery.RoomID `json:"chat,omitempty"`   // nil = all
 	Since  *uint64          `json:"since,omitempty"`  // after this seq, with Chat; nil = the profile's cursor
 	Events bool             `json:"events,omitempty"` // also joins, titles and so on, and who types and comes
+	// Going is what the listener was told that somebody does: it is told when that
+	// ends. nil = nothing.
+	Going *[]Going `json:"going,omitempty"`
 }
 
 // HistoryRequest says what to read of one chat.
