@@ -34,6 +34,9 @@ func refused(t *testing.T, w *mlstest.World, c *mlstest.Client, message []byte, 
 	if !errors.Is(err, want) {
 		t.Fatalf("%s: got %T and %v, want %v", c.Name, r, err, want)
 	}
+	if r != nil { // also no typed nil, which a caller's switch would take for a result
+		t.Fatalf("%s: a refusal comes with a %T", c.Name, r)
+	}
 	if !bytes.Equal(before, mlstest.State(c.Group)) {
 		t.Fatalf("%s: the refusal changed the state", c.Name)
 	}

@@ -71,6 +71,14 @@ type ProcessParams struct {
 // Errors say what to do; see the variables of this package and of package
 // follower.
 func (g *Group) Process(message []byte, p ProcessParams) (Received, error) {
+	got, err := g.process(message, p)
+	if err != nil {
+		return nil, err // never a typed nil of what it would have been
+	}
+	return got, nil
+}
+
+func (g *Group) process(message []byte, p ProcessParams) (Received, error) {
 	var m wire.MLSMessage
 	if err := wire.Unmarshal(message, &m); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
