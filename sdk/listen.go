@@ -185,15 +185,21 @@ func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) e
 	return e.Store.Update(ctx, r.save)
 }
 
+// calm is how long a connection that came back may break again without a word:
+// one that flutters tells nothing by telling all of it.
+const calm = 30 * time.Second
+
 // Follow keeps the profile up to date until ctx ends: it reads what is missing,
 // then what a socket rings for, and connects again when the connection breaks.
 func (e *Engine) Follow(ctx context.Context) error {
-	told := false // that the connection broke
+	told := false      // that there is no connection
+	var back time.Time // when it was last told that there is one again
 	for try := 0; ; try++ {
 		began := e.Now()
 		err := e.follow(ctx, func() {
 			if told {
 				e.Warn("the connection is back")
+				back = e.Now()
 			}
 			told = false
 		})
@@ -206,8 +212,8 @@ func (e *Engine) Follow(ctx context.Context) error {
 		if e.Now().Sub(began) > time.Minute {
 			try = 0
 		}
-		if !told && err != nil {
-			e.Warn("the connection broke and is made again: %v", err)
+		if !told && err != nil && e.Now().Sub(back) > calm {
+			e.Warn("no connection, trying again: %v", err)
 			told = true
 		}
 		if err := e.pause(ctx, try, err); err != nil {

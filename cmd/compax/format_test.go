@@ -135,8 +135,8 @@ func TestProgressOnATerminalOrWhenForced(t *testing.T) {
 func TestWarningsAreSentences(t *testing.T) {
 	var said bytes.Buffer
 	a := &app{err: &said}
-	a.warn("the connection broke and is made again: %v", fmt.Errorf("%w: %w", client.ErrOffline, syscall.ECONNREFUSED))
-	if want := "compax: the connection broke and is made again: nothing listens at the service's address\n"; said.String() != want {
+	a.warn("no connection, trying again: %v", fmt.Errorf("%w: %w", client.ErrOffline, syscall.ECONNREFUSED))
+	if want := "compax: no connection, trying again: nothing listens at the service's address\n"; said.String() != want {
 		t.Errorf("said %q, want %q", &said, want)
 	}
 }
