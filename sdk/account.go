@@ -347,8 +347,9 @@ func (e *Engine) publishProfile(ctx context.Context, node phrase.Account) error 
 	})
 }
 
-// SetProfile changes name, about and username. A device without the account's key
-// needs the phrase.
+// SetProfile changes name (at most identity.MaxDisplayName bytes), about and
+// username. A device without the account's key needs the phrase (ErrNoKey;
+// [delivery.CodeConflict] when the username is taken).
 func (e *Engine) SetProfile(ctx context.Context, name, about, username string, words *phrase.Phrase) error {
 	node, err := e.node(ctx, words)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // DeviceView is a device of this account.
 type DeviceView struct {
 	Device     identity.DeviceID
-	EnrolledMS int64
-	SeenMS     int64
-	This       bool
-	Revoked    bool
-	Idle       bool // not at the service for [delivery.IdleAfter]: revoke it when it is lost
+	EnrolledMS int64 // when the service came to know it
+	SeenMS     int64 // when it was last at the service, as that says
+	This       bool  // it is this very device
+	Revoked    bool  // its owner ended it
+	Idle       bool  // not at the service for [delivery.IdleAfter]: revoke it when it is lost
 }
 
 // listed is a device as the service lists it, verified.

@@ -18,9 +18,27 @@
 // reads no clock and no randomness but those of [Config]. It lets nothing of a
 // stranger in before its user accepts: a room of somebody unknown is a request.
 //
+// # Numbers, times and errors
+//
+// A seq counts the entries of one room from 1, an epoch its changes (RFC 9420
+// §8.1). Fields that end in MS are Unix milliseconds; sizes are bytes.
+//
+// What is about a room fails with [ErrNoRoom] or [ErrRequest] when this profile has
+// none, and what changes it or writes to it with [ErrOut] or [ErrStuck] besides. What
+// asks the service fails with client.ErrOffline when no answer came, with
+// client.ErrGarbage when it was none, with a [*delivery.Error] whose code says what to
+// do now, and with [ErrRevoked] when the owner ended this device. Methods name what
+// else they fail with. An error of the [Store] comes through as it is.
+//
+// # What others do now
+//
+// Who types and who is there ([Engine.Typing], [Engine.Online], [Activity]) is no part
+// of a room: it goes through the socket alone, is kept nowhere, and may be lost.
+//
 // # Where to begin reading
 //
 // engine.go (what an engine is made of), send.go and receive.go (one message out
-// and in), commit.go (one change of a room), then account.go for how it starts and
-// archive.go for what outlives a device.
+// and in), commit.go (one change of a room), then account.go for how it starts,
+// archive.go for what outlives a device, and activity.go and ephemeral.go for what is
+// said beside the log.
 package sdk

@@ -22,9 +22,9 @@ import (
 type Config struct {
 	Store     Store
 	Transport client.Transport
-	SealKey   []byte    // SealKeySize bytes, kept apart from the store
-	Random    io.Reader // a cryptographic source, safe for concurrent use
-	Now       func() time.Time
+	SealKey   []byte           // SealKeySize bytes, kept apart from the store
+	Random    io.Reader        // a cryptographic source, safe for concurrent use
+	Now       func() time.Time // this machine's clock
 	// Host names the machine. A profile that finds itself on another one was
 	// copied: its leaves are replaced before it sends anything.
 	Host string
@@ -218,10 +218,10 @@ func (e *Engine) Close() error {
 	return e.Store.Close()
 }
 
-// Identity is the account; Device this device of it.
+// Identity is the account's key, by which everybody knows it.
 func (e *Engine) Identity() identity.PublicKey { return e.account.Identity }
 
-// Device is this device.
+// Device is this device of the account.
 func (e *Engine) Device() identity.DeviceID { return e.account.Device }
 
 // Name is what the account calls itself.

@@ -28,7 +28,8 @@ type Listening struct {
 
 // Listen gives f every line that the profile has not been given before, in the
 // order of each room, then waits for more. The place is moved on when f has
-// returned; listening Since a number above it leaves it there. It ends with ctx, with f's error, or when this device is revoked; a
+// returned; listening Since a number above it leaves it there. It ends with ctx, with
+// f's error (nil for [ErrEnough]), or when this device is revoked (ErrRevoked); a
 // broken connection is made again.
 func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) error {
 	if l.Room != nil {
@@ -190,7 +191,8 @@ func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) e
 const calm = 30 * time.Second
 
 // Follow keeps the profile up to date until ctx ends: it reads what is missing,
-// then what a socket rings for, and connects again when the connection breaks.
+// then what a socket rings for, and connects again when the connection breaks. It
+// ends with nil when ctx does, with ErrRevoked, or when the store fails.
 func (e *Engine) Follow(ctx context.Context) error {
 	told := false      // that there is no connection
 	var back time.Time // when it was last told that there is one again

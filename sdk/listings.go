@@ -36,8 +36,8 @@ type Ask struct {
 	Room   delivery.RoomID    `json:"room"`
 	Who    identity.PublicKey `json:"who"`
 	Note   string             `json:"note,omitempty"`
-	Mail   uint64             `json:"mail"` // id of the mailbox item
-	TimeMS int64              `json:"time_ms"`
+	Mail   uint64             `json:"mail"`            // id of the mailbox item
+	TimeMS int64              `json:"time_ms"`         // when they asked, the service's clock
 	Heard  bool               `json:"heard,omitempty"` // a listener was told
 }
 

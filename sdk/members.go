@@ -200,7 +200,8 @@ func (e *Engine) settle(id delivery.RoomID, rec Room, s state) {
 }
 
 // Add brings an identity with all its devices into a room, in one commit. Being
-// there already is no error.
+// there already is no error (ErrNobody when they have no device that can be added,
+// ErrSuite, ErrDirect).
 func (e *Engine) Add(ctx context.Context, id delivery.RoomID, who identity.PublicKey) error {
 	r, done, err := e.writable(ctx, id)
 	if err != nil {
@@ -279,7 +280,9 @@ func (e *Engine) announce(ctx context.Context, r *room) error {
 	return err
 }
 
-// Remove takes an identity with all its devices out of a room, in one commit.
+// Remove takes an identity with all its devices out of a room, in one commit. Only
+// an admin may ([delivery.CodeRefused]); who is not there is no error (ErrDirect for
+// this account itself, which leaves, and outside of groups).
 func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.PublicKey) error {
 	r, done, err := e.writable(ctx, id)
 	if err != nil {
@@ -384,7 +387,8 @@ func (e *Engine) proposeLeaving(ctx context.Context, r *room) error {
 	return e.catchUp(ctx, r)
 }
 
-// Rename gives a room another title.
+// Rename gives a room another title, of at most content.MaxTitle bytes. The service
+// does not learn it.
 func (e *Engine) Rename(ctx context.Context, id delivery.RoomID, title string) (Sent, error) {
 	return e.Write(ctx, id, func(h content.Header) (content.Message, error) {
 		h.Expires = nil

@@ -32,17 +32,17 @@ type Room struct {
 	About     string              `json:"about,omitempty"`
 	Disappear uint32              `json:"disappear,omitempty"` // seconds
 	Other     *identity.PublicKey `json:"other,omitempty"`     // of a direct room
-	URI       string              `json:"uri"`
-	First     uint64              `json:"first,omitempty"`   // nothing up to it was ever for this device
-	Past      uint64              `json:"past,omitempty"`    // up to it other devices of this account were there without this one
-	Gaps      spans               `json:"gaps,omitempty"`    // what this device has not read since
-	Joined    uint64              `json:"joined"`            // seq of the commit by which this leaf came in
-	Cursor    uint64              `json:"cursor"`            // everything up to it is processed
-	Heard     uint64              `json:"heard"`             // everything up to it was given to a listener
-	Read      uint64              `json:"read"`              // everything up to it was seen by a person
-	Caught    int64               `json:"caught,omitempty"`  // when the log was last read to its end, this device's clock, to the hour
-	Renew     string              `json:"renew,omitempty"`   // why this leaf must be replaced before anything is sent
-	Leaving   bool                `json:"leaving,omitempty"` // another device of this account left: this one follows
+	URI       string              `json:"uri"`                 // mimi://…, frozen when the room was made
+	First     uint64              `json:"first,omitempty"`     // nothing up to it was ever for this device
+	Past      uint64              `json:"past,omitempty"`      // up to it other devices of this account were there without this one
+	Gaps      spans               `json:"gaps,omitempty"`      // what this device has not read since
+	Joined    uint64              `json:"joined"`              // seq of the commit by which this leaf came in
+	Cursor    uint64              `json:"cursor"`              // everything up to it is processed
+	Heard     uint64              `json:"heard"`               // everything up to it was given to a listener
+	Read      uint64              `json:"read"`                // everything up to it was seen by a person
+	Caught    int64               `json:"caught,omitempty"`    // when the log was last read to its end, this device's clock, to the hour
+	Renew     string              `json:"renew,omitempty"`     // why this leaf must be replaced before anything is sent
+	Leaving   bool                `json:"leaving,omitempty"`   // another device of this account left: this one follows
 	Announced int64               `json:"announced,omitempty"`
 	Profile   uint64              `json:"profile,omitempty"` // version that was announced
 	Epoch     uint64              `json:"epoch"`
@@ -60,12 +60,12 @@ type Room struct {
 type Request struct {
 	Room     delivery.RoomID      `json:"room"`
 	Kind     delivery.RoomKind    `json:"kind"`
-	Mail     uint64               `json:"mail"` // id of the mailbox item
-	Epoch    uint64               `json:"epoch"`
-	StartSeq uint64               `json:"start_seq"`
-	Welcome  []byte               `json:"welcome"`
-	From     identity.PublicKey   `json:"from"`   // who invites, by the signature over the room's state
-	People   []identity.PublicKey `json:"people"` // who is listed there
+	Mail     uint64               `json:"mail"`      // id of the mailbox item
+	Epoch    uint64               `json:"epoch"`     // that the Welcome leads to
+	StartSeq uint64               `json:"start_seq"` // of the commit that adds this device: it reads what follows
+	Welcome  []byte               `json:"welcome"`   // RFC 9420 §12.4.3.1
+	From     identity.PublicKey   `json:"from"`      // who invites, by the signature over the room's state
+	People   []identity.PublicKey `json:"people"`    // who is listed there
 	TimeMS   int64                `json:"time_ms"`
 }
 

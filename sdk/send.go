@@ -16,17 +16,17 @@ import (
 // Sent is where a message stands.
 type Sent struct {
 	Chat  delivery.RoomID   `json:"chat"`
-	Seq   uint64            `json:"seq"`
-	Epoch uint64            `json:"epoch"`
+	Seq   uint64            `json:"seq"`   // its place in the room; 0 = it waits in the outbox
+	Epoch uint64            `json:"epoch"` // that its ciphertext is of
 	ID    content.MessageID `json:"id"`
 }
 
 // Draft is what a person writes.
 type Draft struct {
-	Text    string
+	Text    string            // UTF-8, at most content.MaxText bytes; with a file, its caption
 	File    *File             // nil = none
 	ReplyTo content.MessageID // zero = none
-	Silent  bool
+	Silent  bool              // receivers make no sound
 	// Key makes two calls one message: the same key with the same text gives the
 	// same message id, and what is in the outbox or sent already is not sent again.
 	// Zero = a new message each time.
@@ -37,8 +37,8 @@ type Draft struct {
 // the service cannot be reached the error is client.ErrOffline and ErrKept, and
 // the message goes out with the next call that reaches it. A file is uploaded
 // first: without the service its message is not kept, and the error says so by
-// not being ErrKept. The first of the files that a
-// message passes: then deliver below, and delivery/client.
+// not being ErrKept (ErrText, ErrFailed). docs/walkthrough.md follows a message from
+// here.
 func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, error) {
 	if d.File == nil && d.Text == "" || len(d.Text) > content.MaxText {
 		return Sent{}, ErrText
@@ -112,7 +112,8 @@ func (e *Engine) sentWith(ctx context.Context, r *room, key Key) (sent Sent, fou
 
 func sentKey(id delivery.RoomID, key Key) string { return fmt.Sprintf("%s/%x", id, key) }
 
-// Write sends any message: build gets a header with salt, sender and room.
+// Write sends any message: build gets a header with salt, sender and room. It is
+// durable before anything leaves, as with [Engine.Send].
 func (e *Engine) Write(ctx context.Context, id delivery.RoomID, build func(content.Header) (content.Message, error)) (Sent, error) {
 	r, done, err := e.writable(ctx, id)
 	if err != nil {

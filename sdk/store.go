@@ -36,6 +36,7 @@ type Store interface {
 	Update(ctx context.Context, f func(tx Tx) error) error
 	// View runs f on a consistent state.
 	View(ctx context.Context, f func(tx Tx) error) error
+	// Close gives the lock back.
 	Close() error
 }
 
@@ -43,6 +44,7 @@ type Store interface {
 type Tx interface {
 	// Get gives a value, nil when there is none. It is the caller's.
 	Get(t Table, key string) ([]byte, error)
+	// Put sets a value.
 	Put(t Table, key string, value []byte) error
 	// Delete takes a value away; one that is not there is no error.
 	Delete(t Table, key string) error
@@ -82,26 +84,26 @@ type LineKind string
 
 // The kinds of lines.
 const (
-	LineText     LineKind = "text"
-	LineFile     LineKind = "file"
-	LinePoll     LineKind = "poll"
-	LineOther    LineKind = "other"    // something to see that this build cannot show: Text names its type
-	LineEdit     LineKind = "edit"     // Target was changed; Text is the new one
-	LineDelete   LineKind = "delete"   // Target was taken back
-	LineReaction LineKind = "reaction" // Text is the emoji, Target what it is about
-	LineUnreact  LineKind = "unreact"  // the reaction Target was taken back
-	LineVote     LineKind = "vote"     // in the poll Target
-	LineReceipt  LineKind = "receipt"  //
-	LineTap      LineKind = "tap"      //
-	LineTitle    LineKind = "title"    // Text is the room's title
-	LinePicture  LineKind = "picture"  //
-	LineProfile  LineKind = "profile"  // Text is the sender's name
-	LineControl  LineKind = "control"  // another message to the program
-	LineJoin     LineKind = "join"     // From came
-	LineLeave    LineKind = "leave"    // From went
-	LineAsk      LineKind = "ask"      // From asks to be added to the room; Text is their note. It has no seq
-	LineGap      LineKind = "gap"      // what is missing here and why: Cause
-	LineUnread   LineKind = "undecryptable"
+	LineText     LineKind = "text"          // Text is what somebody says
+	LineFile     LineKind = "file"          // File says which; Text is its caption
+	LinePoll     LineKind = "poll"          // Text is the question and below it the options, a line each
+	LineOther    LineKind = "other"         // something to see that this build cannot show: Text names its type
+	LineEdit     LineKind = "edit"          // Target was changed; Text is the new one
+	LineDelete   LineKind = "delete"        // Target was taken back
+	LineReaction LineKind = "reaction"      // Text is the emoji, Target what it is about
+	LineUnreact  LineKind = "unreact"       // the reaction Target was taken back
+	LineVote     LineKind = "vote"          // in the poll Target
+	LineReceipt  LineKind = "receipt"       // what reached From and what they read; Text says how many
+	LineTap      LineKind = "tap"           // From tapped a button of Target; Text is what the button carries
+	LineTitle    LineKind = "title"         // Text is the room's title
+	LinePicture  LineKind = "picture"       // From changed the room's picture
+	LineProfile  LineKind = "profile"       // Text is the sender's name
+	LineControl  LineKind = "control"       // another message to the program
+	LineJoin     LineKind = "join"          // From came
+	LineLeave    LineKind = "leave"         // From went
+	LineAsk      LineKind = "ask"           // From asks to be added to the room; Text is their note. It has no seq
+	LineGap      LineKind = "gap"           // what is missing here and why: Cause
+	LineUnread   LineKind = "undecryptable" // why it cannot be read: Cause
 )
 
 // Conversation reports whether people see lines of this kind in the stream of a
@@ -126,29 +128,29 @@ func (k LineKind) Said() bool {
 // Line is one thing that happened in a room, as this profile keeps it.
 type Line struct {
 	Room     delivery.RoomID    `json:"room"`
-	Seq      uint64             `json:"seq"`
-	Epoch    uint64             `json:"epoch"`
-	ID       content.MessageID  `json:"id"`
-	From     identity.PublicKey `json:"from"`
-	Device   identity.DeviceID  `json:"device"`
+	Seq      uint64             `json:"seq"`     // of the entry that brought it; several lines may share one
+	Epoch    uint64             `json:"epoch"`   // that it was said in
+	ID       content.MessageID  `json:"id"`      // of the message, or made here for an event
+	From     identity.PublicKey `json:"from"`    // by the credential of the leaf that signed it
+	Device   identity.DeviceID  `json:"device"`  // zero when no device said it
 	TimeMS   int64              `json:"time_ms"` // Unix milliseconds, the service's clock
 	Kind     LineKind           `json:"kind"`
 	Text     string             `json:"text,omitempty"`
-	ReplyTo  content.MessageID  `json:"reply_to,omitzero"`
-	Target   content.MessageID  `json:"target,omitzero"`
+	ReplyTo  content.MessageID  `json:"reply_to,omitzero"` // the message that it answers
+	Target   content.MessageID  `json:"target,omitzero"`   // the message that it is about
 	Content  []byte             `json:"content,omitempty"` // the encoded message, when there is one
 	File     *FileView          `json:"file,omitempty"`
-	Cause    string             `json:"cause,omitempty"`
+	Cause    string             `json:"cause,omitempty"`    // why something cannot be shown, for a person
 	GapFrom  uint64             `json:"gap_from,omitempty"` // of a LineGap: the first missing seq
 	Mine     bool               `json:"mine,omitempty"`     // said by this very device
 	Edited   bool               `json:"edited,omitempty"`
 	Deleted  bool               `json:"deleted,omitempty"`
-	ExpireMS int64              `json:"expire_ms,omitempty"` // 0 = never
+	ExpireMS int64              `json:"expire_ms,omitempty"` // when it is forgotten; 0 = never
 }
 
 // FileView is what a message says about its first file.
 type FileView struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
+	Name string `json:"name"` // as its sender called it: not a path to trust
+	Type string `json:"type"` // media type
 	Size uint64 `json:"size"` // bytes
 }

@@ -16,10 +16,10 @@ import (
 // Chat is a room or a request in a list.
 type Chat struct {
 	Room    Room
-	Request *Request // set for a stranger's invitation
-	Title   string   // what to show
-	Unread  int
-	Last    *Line
+	Request *Request             // set for a stranger's invitation
+	Title   string               // what to show
+	Unread  int                  // messages of others behind the place of the reader, at most 1,000
+	Last    *Line                // the last message; nil = none is unread
 	Typing  []identity.PublicKey // who writes now, see [Engine.TypingIn]
 	Online  []identity.PublicKey // who is said to be there, see [Engine.OnlineIn]
 }
@@ -102,8 +102,8 @@ func (e *Engine) Refresh(ctx context.Context, id delivery.RoomID) error {
 }
 
 // History gives the conversation of a room as it stands now, oldest first: the
-// last limit lines after a seq, edited and without what was taken back. events
-// adds joins, titles and so on.
+// last limit lines (0: 10,000) after a seq, edited and without what was taken back
+// or has expired. events adds joins, titles and so on. It sends nothing.
 func (e *Engine) History(ctx context.Context, id delivery.RoomID, after uint64, limit int, events bool) ([]Line, error) {
 	r, done, err := e.enter(ctx, id)
 	if err != nil {
@@ -138,7 +138,8 @@ func (e *Engine) SeqOf(ctx context.Context, id delivery.RoomID, message content.
 	return seq, err
 }
 
-// Search finds messages by a part of their text, newest first.
+// Search finds messages by a part of their text, newest first: at most limit, in one
+// room, or with nil in all. It sends nothing.
 func (e *Engine) Search(ctx context.Context, text string, id *delivery.RoomID, limit int) (out []Line, err error) {
 	err = e.Store.View(ctx, func(tx Tx) error {
 		out, err = tx.Search(text, id, limit)
@@ -150,12 +151,13 @@ func (e *Engine) Search(ctx context.Context, text string, id *delivery.RoomID, l
 // Member is an identity in a room with its devices.
 type Member struct {
 	Person  Person
-	Role    policy.Role
+	Role    policy.Role // in the room's dictionary
 	Devices []identity.DeviceID
 	Idle    []identity.DeviceID // of Devices: away for [delivery.IdleAfter], as the service says; see [Engine.Idle]
 }
 
-// Members lists who is in a room, read from its ratchet tree.
+// Members lists who is in a room, read from its ratchet tree, in the order of their
+// identities (ErrOut).
 func (e *Engine) Members(ctx context.Context, id delivery.RoomID) ([]Member, error) {
 	r, done, err := e.find(ctx, id)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/askucher/compax-core/delivery"
 )
 
-// LineAt gives the message with a number (ErrNoRoom, ErrNoMessage).
+// LineAt gives the line with a number, whatever it is; one that is not here yet is
+// fetched (ErrNoRoom, ErrNoMessage).
 func (e *Engine) LineAt(ctx context.Context, id delivery.RoomID, seq uint64) (Line, error) {
 	r, done, err := e.find(ctx, id)
 	if err != nil {
@@ -90,18 +91,20 @@ func (e *Engine) about(ctx context.Context, id delivery.RoomID, seq uint64, mine
 	return l, nil
 }
 
-// Edit replaces the text of a message of this account (ErrAuthor).
+// Edit replaces the text of a message of this account, 1 to content.MaxText bytes
+// (ErrAuthor, ErrNoMessage, ErrNotMessage, ErrText).
 func (e *Engine) Edit(ctx context.Context, id delivery.RoomID, seq uint64, text string) (Sent, error) {
 	return Once{e, Key{}}.Edit(ctx, id, seq, text)
 }
 
-// Delete takes a message of this account back (ErrAuthor).
+// Delete takes a message of this account back (ErrAuthor, ErrNoMessage,
+// ErrNotMessage).
 func (e *Engine) Delete(ctx context.Context, id delivery.RoomID, seq uint64) (Sent, error) {
 	return Once{e, Key{}}.Delete(ctx, id, seq)
 }
 
-// React reacts to a message; an empty emoji takes this account's reactions to it
-// back.
+// React reacts to a message, with at most content.MaxReaction bytes; an empty emoji
+// takes this account's reactions to it back (ErrNoMessage, ErrNotMessage).
 func (e *Engine) React(ctx context.Context, id delivery.RoomID, seq uint64, emoji string) (Sent, error) {
 	return Once{e, Key{}}.React(ctx, id, seq, emoji)
 }
@@ -111,12 +114,14 @@ func (e *Engine) Ask(ctx context.Context, id delivery.RoomID, p content.Poll) (S
 	return e.Write(ctx, id, func(h content.Header) (content.Message, error) { return content.New(h, p) })
 }
 
-// Vote chooses options of a poll by index; none takes the vote back.
+// Vote chooses options of a poll by index, from 0; none takes the vote back
+// (ErrNoMessage, ErrNotMessage).
 func (e *Engine) Vote(ctx context.Context, id delivery.RoomID, seq uint64, options ...int) (Sent, error) {
 	return e.answerTo(ctx, id, seq, content.Vote{Options: options})
 }
 
-// Tap taps a button of a bot's message.
+// Tap taps a button of a bot's message: data is what the button carries
+// (ErrNoMessage, ErrNotMessage).
 func (e *Engine) Tap(ctx context.Context, id delivery.RoomID, seq uint64, data string) (Sent, error) {
 	return e.answerTo(ctx, id, seq, content.Tap{Data: data})
 }
