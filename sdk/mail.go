@@ -122,6 +122,9 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	}
 	inviter, to, err := e.peek(ctx, id, m.Epoch, m.Welcome)
 	if err != nil {
+		if ctx.Err() != nil {
+			return false, err // it is there next time
+		}
 		e.Warn("an invitation cannot be used: %v", err)
 		return true, nil
 	}
@@ -184,6 +187,13 @@ func (e *Engine) peek(ctx context.Context, id delivery.RoomID, epoch uint64, wel
 		return policy.Member{}, nil, err
 	}
 	to, err := policy.CheckContext(&i.Context, nil)
+	if err != nil {
+		return inviter, nil, err
+	}
+	revoked, err := e.revoked(ctx, inviter.Identity, inviter.Device)
+	if err == nil && (revoked || to.Revocations.Covers(inviter.Identity, inviter.Device)) {
+		err = fmt.Errorf("%w: it invites", policy.ErrRevoked)
+	}
 	return inviter, to, err
 }
 

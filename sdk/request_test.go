@@ -9,6 +9,7 @@ import (
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
@@ -59,6 +60,36 @@ func TestAttackRequestFetchesNothing(t *testing.T) {
 	must(t, bob.Sync(ctx))
 	if bob.status(next) != sdk.StatusOpen {
 		t.Errorf("the room of a contact is %s", bob.status(next))
+	}
+}
+
+// TestAttackInvitationByARevokedDevice: the service passes on what a device commits that
+// its owner revoked. Who knows of the revocation is not even asked.
+func TestAttackInvitationByARevokedDevice(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	node, err := ada.words.Account()
+	must(t, err)
+	key, err := node.Identity()
+	must(t, err)
+	r, err := identity.Revoke(identity.RevocationFields{Identity: ada.Identity(), DeviceID: ada.Device(), IssuedAt: 1}, key)
+	must(t, err)
+	before := ada.room("Before")
+	ada.adds(before, bob.Identity())
+	if !bob.waiting(before) {
+		t.Fatal("a stranger's invitation is not shown")
+	}
+	must(t, bob.Store.Update(ctx, func(tx sdk.Tx) error {
+		return tx.Put(sdk.TableRevoked, ada.Identity().String()+"/"+ada.Device().String(), r.Bytes())
+	}))
+	after := ada.room("After")
+	ada.adds(after, bob.Identity())
+	if bob.waiting(after) {
+		t.Error("a revoked device invites")
+	}
+	if err := bob.Accept(ctx, before); !errors.Is(err, policy.ErrRevoked) {
+		t.Errorf("accepting what it made before: %v", err)
 	}
 }
 
