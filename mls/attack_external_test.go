@@ -35,7 +35,7 @@ func TestAttackExternalCommit(t *testing.T) {
 	}
 	// sign makes what the joiner could have sent instead.
 	sign := func(m *wire.PublicMessage) []byte {
-		tbs := wire.FramedContentTBS{WireFormat: wire.WireFormatPublicMessage, Content: &m.Content, Context: host.Group.Context()}
+		tbs := wire.FramedContentTBS{WireFormat: wire.WireFormatPublicMessage, Content: &m.Content, Context: host.Group.Public().EncodedContext()}
 		if m.Auth.Signature, err = joiner.Signer.SignWithLabel("FramedContentTBS", wire.Marshal(&tbs)); err != nil {
 			t.Fatal(err)
 		}

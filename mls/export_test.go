@@ -3,6 +3,7 @@ package mls
 import (
 	"io"
 
+	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -26,7 +27,7 @@ func (g *Group) ForgePublic(content wire.FramedContent, tag wire.MAC, mutate fun
 
 // ForgeTag gives a public message the membership tag that fits what it says now.
 func (g *Group) ForgeTag(m *wire.PublicMessage) {
-	ac := &wire.AuthenticatedContent{WireFormat: wire.WireFormatPublicMessage, Content: m.Content, Auth: m.Auth}
+	ac := follower.Authenticated(m)
 	m.MembershipTag = membershipTag(g.cs, g.keys.membership, ac, g.public.EncodedContext())
 }
 

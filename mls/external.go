@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
@@ -144,9 +145,7 @@ func (g *Group) holdSelfRemove(message []byte, now time.Time) (wire.ProposalRef,
 		m.PublicMessage.Content.Proposal.ProposalType != wire.ProposalTypeSelfRemove {
 		return nil, fmt.Errorf("%w: not a SelfRemove", ErrWireFormat)
 	}
-	ac := &wire.AuthenticatedContent{
-		WireFormat: wire.WireFormatPublicMessage, Content: m.PublicMessage.Content, Auth: m.PublicMessage.Auth,
-	}
+	ac := follower.Authenticated(m.PublicMessage)
 	public, err := g.public.HoldProposal(ac, g.config.options(now))
 	if err != nil {
 		return nil, err
@@ -168,16 +167,16 @@ func ExternalProposal(groupID []byte, epoch uint64, senderIndex uint32, proposal
 }
 
 func externalProposal(groupID []byte, epoch uint64, sender wire.Sender, proposal wire.Proposal, authenticatedData []byte, signer *suite.SignatureKey) ([]byte, error) {
-	content := wire.FramedContent{
+	ac := wire.AuthenticatedContent{WireFormat: wire.WireFormatPublicMessage, Content: wire.FramedContent{
 		GroupID: groupID, Epoch: epoch, Sender: sender, AuthenticatedData: authenticatedData,
 		ContentType: wire.ContentTypeProposal, Proposal: &proposal,
-	}
-	signature, err := signer.SignWithLabel("FramedContentTBS", contentTBS(wire.WireFormatPublicMessage, &content, nil))
+	}}
+	signature, err := signer.SignWithLabel("FramedContentTBS", ac.TBS(nil))
 	if err != nil {
 		return nil, fmt.Errorf("mls: signing an external proposal: %w", err)
 	}
 	return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPublicMessage, PublicMessage: &wire.PublicMessage{
-		Content: content, Auth: wire.FramedContentAuthData{Signature: signature},
+		Content: ac.Content, Auth: wire.FramedContentAuthData{Signature: signature},
 	}}), nil
 }
 

@@ -88,8 +88,7 @@ func (g *Group) openApplication(m *wire.PrivateMessage) (*Application, error) {
 		return nil, err
 	}
 	sender := view.public.Leaf(tree.LeafIndex(ac.Content.Sender.LeafIndex))
-	tbs := contentTBS(ac.WireFormat, &ac.Content, view.public.EncodedContext())
-	if !g.cs.VerifyWithLabel(sender.SignatureKey, "FramedContentTBS", tbs, ac.Auth.Signature) {
+	if !g.cs.VerifyWithLabel(sender.SignatureKey, "FramedContentTBS", ac.TBS(view.public.EncodedContext()), ac.Auth.Signature) {
 		return nil, fmt.Errorf("%w: application message of leaf %d", ErrSignature, ac.Content.Sender.LeafIndex)
 	}
 	if err := view.public.CheckAuthenticatedData(ac.Content.AuthenticatedData); err != nil {

@@ -4,33 +4,15 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-// contentTBS encodes a FramedContentTBS (RFC 9420 Section 6.1). groupContext is
-// the encoded GroupContext; it is left out for senders that do not know it.
-func contentTBS(format wire.WireFormat, content *wire.FramedContent, groupContext []byte) []byte {
-	b := make([]byte, 0, 256+len(content.ApplicationData)+len(content.AuthenticatedData)+len(groupContext))
-	b = wire.AppendUint16(b, uint16(wire.ProtocolVersionMLS10))
-	b = wire.AppendUint16(b, uint16(format))
-	b = content.AppendTo(b)
-	switch content.Sender.SenderType {
-	case wire.SenderTypeMember, wire.SenderTypeNewMemberCommit:
-		b = append(b, groupContext...)
-	}
-	return b
-}
-
 // membershipTag computes the membership_tag of a member's PublicMessage (RFC
-// 9420 Section 6.2).
+// 9420 Section 6.2). groupContext is encoded.
 func membershipTag(cs *suite.Suite, key Secret, ac *wire.AuthenticatedContent, groupContext []byte) wire.MAC {
-	b := contentTBS(ac.WireFormat, &ac.Content, groupContext)
-	b = wire.AppendOpaque(b, ac.Auth.Signature)
-	if ac.Content.ContentType == wire.ContentTypeCommit {
-		b = wire.AppendOpaque(b, ac.Auth.ConfirmationTag)
-	}
-	return cs.MAC(key, b)
+	return cs.MAC(key, ac.TBM(groupContext))
 }
 
 // protectPublic makes the PublicMessage of a content (RFC 9420 Section 6.2).
@@ -48,10 +30,9 @@ func unprotectPublic(cs *suite.Suite, membershipKey Secret, m *wire.PublicMessag
 	if m.Content.ContentType == wire.ContentTypeApplication {
 		return nil, fmt.Errorf("%w: application data as PublicMessage", ErrWireFormat)
 	}
-	ac := &wire.AuthenticatedContent{WireFormat: wire.WireFormatPublicMessage, Content: m.Content, Auth: m.Auth}
+	ac := follower.Authenticated(m)
 	if m.Content.Sender.SenderType == wire.SenderTypeMember {
-		want := membershipTag(cs, membershipKey, ac, groupContext)
-		if !Secret(want).Equal(m.MembershipTag) {
+		if !cs.VerifyMAC(membershipKey, ac.TBM(groupContext), m.MembershipTag) {
 			return nil, ErrMembershipTag
 		}
 	}

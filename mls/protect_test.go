@@ -43,7 +43,7 @@ func TestVectorsMessageProtection(t *testing.T) {
 		wantBytes(t, "signature_pub", signer.Public(), v.SignaturePub)
 		verify := func(ac *wire.AuthenticatedContent) {
 			t.Helper()
-			if !cs.VerifyWithLabel(v.SignaturePub, "FramedContentTBS", contentTBS(ac.WireFormat, &ac.Content, context), ac.Auth.Signature) {
+			if !cs.VerifyWithLabel(v.SignaturePub, "FramedContentTBS", ac.TBS(context), ac.Auth.Signature) {
 				t.Error("the signature does not verify")
 			}
 		}
@@ -125,7 +125,7 @@ func TestVectorsMessageProtection(t *testing.T) {
 			}
 			for _, format := range []wire.WireFormat{wire.WireFormatPublicMessage, wire.WireFormatPrivateMessage} {
 				ac := &wire.AuthenticatedContent{WireFormat: format, Content: content}
-				if ac.Auth.Signature, err = signer.SignWithLabel("FramedContentTBS", contentTBS(format, &content, context)); err != nil {
+				if ac.Auth.Signature, err = signer.SignWithLabel("FramedContentTBS", ac.TBS(context)); err != nil {
 					t.Fatal(err)
 				}
 				if c.contentType == wire.ContentTypeCommit {

@@ -97,7 +97,7 @@ func (g *Group) sign(format wire.WireFormat, content wire.FramedContent) (*wire.
 
 func (g *Group) signAs(signer *suite.SignatureKey, format wire.WireFormat, content wire.FramedContent) (*wire.AuthenticatedContent, error) {
 	ac := &wire.AuthenticatedContent{WireFormat: format, Content: content}
-	signature, err := signer.SignWithLabel("FramedContentTBS", contentTBS(format, &content, g.public.EncodedContext()))
+	signature, err := signer.SignWithLabel("FramedContentTBS", ac.TBS(g.public.EncodedContext()))
 	if err != nil {
 		return nil, fmt.Errorf("mls: signing a message: %w", err)
 	}

@@ -246,29 +246,3 @@ func TestVectorsSecretTree(t *testing.T) {
 		}
 	})
 }
-
-func TestVectorsTranscriptHashes(t *testing.T) {
-	type vector struct {
-		CipherSuite          wire.CipherSuite `json:"cipher_suite"`
-		ConfirmationKey      hexBytes         `json:"confirmation_key"`
-		AuthenticatedContent hexBytes         `json:"authenticated_content"`
-		InterimBefore        hexBytes         `json:"interim_transcript_hash_before"`
-		ConfirmedAfter       hexBytes         `json:"confirmed_transcript_hash_after"`
-		InterimAfter         hexBytes         `json:"interim_transcript_hash_after"`
-	}
-	eachVector(t, "transcript-hashes.json", func(v vector) wire.CipherSuite { return v.CipherSuite }, func(t *testing.T, cs *suite.Suite, v vector) {
-		var ac wire.AuthenticatedContent
-		if err := wire.Unmarshal(v.AuthenticatedContent, &ac); err != nil {
-			t.Fatal(err)
-		}
-		confirmed := confirmedTranscriptHash(cs, v.InterimBefore, &ac)
-		wantBytes(t, "confirmed_transcript_hash", confirmed, v.ConfirmedAfter)
-		wantBytes(t, "interim_transcript_hash", interimTranscriptHash(cs, confirmed, ac.Auth.ConfirmationTag), v.InterimAfter)
-		if !cs.VerifyMAC(v.ConfirmationKey, confirmed, ac.Auth.ConfirmationTag) {
-			t.Error("confirmation_tag does not verify")
-		}
-		if bytes.Equal(confirmedTranscriptHash(cs, flip(v.InterimBefore), &ac), v.ConfirmedAfter) {
-			t.Error("a flipped bit of the hash before changes nothing")
-		}
-	})
-}

@@ -35,7 +35,7 @@ func poison(t *testing.T, m *member, id delivery.RoomID) delivery.AppendRequest 
 func resign(t *testing.T, m *member, id delivery.RoomID, w *wire.MLSMessage) delivery.AppendRequest {
 	t.Helper()
 	g := m.in(id).group
-	tbs := wire.FramedContentTBS{WireFormat: wire.WireFormatPublicMessage, Content: &w.PublicMessage.Content, Context: g.Context()}
+	tbs := wire.FramedContentTBS{WireFormat: wire.WireFormatPublicMessage, Content: &w.PublicMessage.Content, Context: g.Public().EncodedContext()}
 	var err error
 	w.PublicMessage.Auth.Signature, err = m.signer.SignWithLabel("FramedContentTBS", wire.Marshal(&tbs))
 	check(t, err)

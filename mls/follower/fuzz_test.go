@@ -37,7 +37,7 @@ func FuzzStageCommit(f *testing.F) {
 		}
 		if key := w.signers[0]; ac.Content.Sender.SenderType == wire.SenderTypeMember {
 			ac.Content.Sender.LeafIndex = 0
-			if sig, err := key.SignWithLabel("FramedContentTBS", contentTBS(ac, w.g.EncodedContext())); err == nil {
+			if sig, err := key.SignWithLabel("FramedContentTBS", ac.TBS(w.g.EncodedContext())); err == nil {
 				ac.Auth.Signature = sig
 			}
 		}

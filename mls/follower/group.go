@@ -24,10 +24,10 @@ type Group struct {
 
 // newGroup puts an epoch together. terms are those of context's extensions.
 func newGroup(cs *suite.Suite, context wire.GroupContext, encoded []byte, t terms, tr *tree.Tree, tag wire.MAC) *Group {
-	g := &Group{cs: cs, context: context, encoded: encoded, terms: t, tree: tr, tag: tag}
-	input := append(make([]byte, 0, 160), context.ConfirmedTranscriptHash...)
-	g.interim = cs.Hash((&wire.InterimTranscriptHashInput{ConfirmationTag: tag}).AppendTo(input))
-	return g
+	return &Group{
+		cs: cs, context: context, encoded: encoded, terms: t, tree: tr, tag: tag,
+		interim: interimTranscriptHash(cs, context.ConfirmedTranscriptHash, tag),
+	}
 }
 
 // Create gives the public state of a new group of one, in epoch 0 (§11). leaf is

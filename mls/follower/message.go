@@ -3,7 +3,6 @@ package follower
 import (
 	"bytes"
 
-	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -94,28 +93,8 @@ func externalMayPropose(t wire.ProposalType) bool {
 
 // checkSignature verifies the signature of a handshake.
 func (g *Group) checkSignature(ac *wire.AuthenticatedContent, key wire.SignaturePublicKey) error {
-	if !g.cs.VerifyWithLabel(key, "FramedContentTBS", contentTBS(ac, g.encoded), ac.Auth.Signature) {
+	if !g.cs.VerifyWithLabel(key, "FramedContentTBS", ac.TBS(g.encoded), ac.Auth.Signature) {
 		return invalid(ErrSignature, "of the message")
 	}
 	return nil
-}
-
-// contentTBS encodes a FramedContentTBS (§6.1) with an encoded GroupContext.
-func contentTBS(ac *wire.AuthenticatedContent, context []byte) []byte {
-	b := make([]byte, 0, 4096)
-	b = wire.AppendUint16(b, uint16(wire.ProtocolVersionMLS10))
-	b = wire.AppendUint16(b, uint16(ac.WireFormat))
-	b = ac.Content.AppendTo(b)
-	switch ac.Content.Sender.SenderType {
-	case wire.SenderTypeMember, wire.SenderTypeNewMemberCommit:
-		b = append(b, context...)
-	}
-	return b
-}
-
-// confirmedTranscriptHash continues the transcript with a commit (§8.2).
-func confirmedTranscriptHash(cs *suite.Suite, interim []byte, ac *wire.AuthenticatedContent) []byte {
-	b := append(make([]byte, 0, 4096), interim...)
-	input := wire.ConfirmedTranscriptHashInput{WireFormat: ac.WireFormat, Content: &ac.Content, Signature: ac.Auth.Signature}
-	return cs.Hash(input.AppendTo(b))
 }

@@ -239,7 +239,7 @@ func (w *world) sign(key *suite.SignatureKey, c wire.FramedContent) *wire.Authen
 }
 
 func (w *world) resign(key *suite.SignatureKey, ac *wire.AuthenticatedContent) {
-	sig, err := key.SignWithLabel("FramedContentTBS", contentTBS(ac, w.g.EncodedContext()))
+	sig, err := key.SignWithLabel("FramedContentTBS", ac.TBS(w.g.EncodedContext()))
 	w.must(err)
 	ac.Auth.Signature = sig
 }

@@ -74,22 +74,29 @@ func TestSignedStructures(t *testing.T) {
 			t.Errorf("LeafNodeTBS of source %d: %s, want %s", c.source, got, want)
 		}
 	}
-	context := GroupContext{CipherSuite: 1, GroupID: []byte("gi")}
+	context := Marshal(&GroupContext{CipherSuite: 1, GroupID: []byte("gi")})
 	for sender, withContext := range map[SenderType]bool{
 		SenderTypeMember: true, SenderTypeExternal: false, SenderTypeNewMemberProposal: false, SenderTypeNewMemberCommit: true,
 	} {
 		content := FramedContent{Sender: Sender{SenderType: sender}, ContentType: ContentTypeApplication}
 		want := append([]byte{0, 1, 0, 1}, Marshal(&content)...)
 		if withContext {
-			want = context.AppendTo(want)
+			want = append(want, context...)
 		}
-		tbs := FramedContentTBS{WireFormat: WireFormatPublicMessage, Content: &content, Context: &context}
+		tbs := FramedContentTBS{WireFormat: WireFormatPublicMessage, Content: &content, Context: context}
 		if got := Marshal(&tbs); !bytes.Equal(got, want) {
 			t.Errorf("FramedContentTBS of sender %d: %x, want %x", sender, got, want)
 		}
 		auth := FramedContentAuthData{Signature: []byte{1}, ConfirmationTag: []byte{2}}
 		if got := Marshal(&AuthenticatedContentTBM{ContentTBS: tbs, Auth: &auth}); !bytes.Equal(got, append(want, 1, 1)) {
 			t.Errorf("AuthenticatedContentTBM of sender %d: %x", sender, got)
+		}
+		ac := AuthenticatedContent{WireFormat: WireFormatPublicMessage, Content: content, Auth: auth}
+		if got := ac.TBS(context); !bytes.Equal(got, want) {
+			t.Errorf("TBS of sender %d: %x, want %x", sender, got, want)
+		}
+		if got := ac.TBM(context); !bytes.Equal(got, append(want, 1, 1)) {
+			t.Errorf("TBM of sender %d: %x", sender, got)
 		}
 	}
 }

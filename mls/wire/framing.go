@@ -117,13 +117,13 @@ func (a *FramedContentAuthData) decodeFrom(r *Reader, t ContentType) {
 	r.End(in)
 }
 
-// FramedContentTBS is what a message's signature covers (§6.1). Context must be
-// set for the senders member and new_member_commit and is ignored for the
-// others.
+// FramedContentTBS is what a message's signature covers (§6.1). Context is the
+// encoding of the GroupContext: it must be set for the senders member and
+// new_member_commit and is ignored for the others.
 type FramedContentTBS struct {
 	WireFormat WireFormat
 	Content    *FramedContent
-	Context    *GroupContext
+	Context    []byte
 }
 
 // AppendTo implements [Encoder].
@@ -133,7 +133,7 @@ func (t *FramedContentTBS) AppendTo(b []byte) []byte {
 	b = t.Content.AppendTo(b)
 	switch t.Content.Sender.SenderType {
 	case SenderTypeMember, SenderTypeNewMemberCommit:
-		b = t.Context.AppendTo(b)
+		b = append(b, t.Context...)
 	}
 	return b
 }
@@ -170,6 +170,28 @@ func (c *AuthenticatedContent) DecodeFrom(r *Reader) {
 	c.Content.DecodeFrom(r)
 	c.Auth.decodeFrom(r, c.Content.ContentType)
 	r.End(in)
+}
+
+// TBS returns the encoding of the FramedContentTBS that the content's signature
+// covers (§6.1). context is as in [FramedContentTBS].
+func (c *AuthenticatedContent) TBS(context []byte) []byte {
+	tbs := FramedContentTBS{WireFormat: c.WireFormat, Content: &c.Content, Context: context}
+	return tbs.AppendTo(c.buffer(context))
+}
+
+// TBM returns the encoding of the AuthenticatedContentTBM that a PublicMessage's
+// membership tag covers (§6.2). context is as in [FramedContentTBS].
+func (c *AuthenticatedContent) TBM(context []byte) []byte {
+	tbm := AuthenticatedContentTBM{
+		ContentTBS: FramedContentTBS{WireFormat: c.WireFormat, Content: &c.Content, Context: context},
+		Auth:       &c.Auth,
+	}
+	return tbm.AppendTo(c.buffer(context))
+}
+
+// buffer has room for most contents with their context.
+func (c *AuthenticatedContent) buffer(context []byte) []byte {
+	return make([]byte, 0, 1024+len(c.Content.ApplicationData)+len(c.Content.AuthenticatedData)+len(context))
 }
 
 // PublicMessage is a signed message that is not encrypted (§6.2).
