@@ -76,7 +76,12 @@ func (g *Group) proposalOf(ac *wire.AuthenticatedContent) *Proposal {
 // the caller, who may have many of them.
 func (g *Group) checkProposal(p *Proposal, o *Options) error {
 	switch x := p.Proposal; x.ProposalType {
-	case wire.ProposalTypeAdd, wire.ProposalTypeExternalInit:
+	case wire.ProposalTypeAdd:
+		return nil
+	case wire.ProposalTypeExternalInit:
+		if got, want := len(x.ExternalInit.KEMOutput), g.cs.KEMOutputSize(); got != want {
+			return invalid(ErrProposal, "ExternalInit: kem_output has %d bytes, not %d", got, want)
+		}
 		return nil
 	case wire.ProposalTypeUpdate:
 		return g.checkUpdate(p, o)

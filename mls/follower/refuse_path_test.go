@@ -93,6 +93,11 @@ func TestRefuseExternalCommits(t *testing.T) {
 	refuse(t, []refusal{
 		{"no ExternalInit", rules(ErrProposalList), join(bad{})},
 		{"two ExternalInits", rules(ErrProposalList), join(bad{}, init, init)},
+		{"a truncated kem_output", rules(ErrProposal), join(bad{}, func(w *world) *wire.Proposal {
+			p := w.externalInit()
+			p.ExternalInit.KEMOutput = p.ExternalInit.KEMOutput[1:]
+			return p
+		})},
 		{"no path", rules(ErrPathRequired), join(bad{noPath: true}, init)},
 		{"two Removes", rules(ErrProposalList), join(bad{}, init, always(remove(1)), always(remove(2)))},
 		{"an Add", rules(ErrProposalList), join(bad{}, init, func(w *world) *wire.Proposal { return w.client("new").add() })},

@@ -209,7 +209,7 @@ func (w *world) psk() *wire.Proposal {
 }
 
 func (w *world) externalInit() *wire.Proposal {
-	return &wire.Proposal{ProposalType: wire.ProposalTypeExternalInit, ExternalInit: &wire.ExternalInit{KEMOutput: w.bytes(32)}}
+	return &wire.Proposal{ProposalType: wire.ProposalTypeExternalInit, ExternalInit: &wire.ExternalInit{KEMOutput: w.bytes(w.cs.KEMOutputSize())}}
 }
 
 func (w *world) reinit() *wire.Proposal {
