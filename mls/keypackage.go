@@ -89,22 +89,11 @@ func capabilitiesOr(random io.Reader, c wire.Capabilities, suite wire.CipherSuit
 // dictionary holds.
 func lastResortExtension(extensions wire.Extensions) (wire.Extensions, error) {
 	var d wire.AppDataDictionary
-	found, err := extensions.Decode(wire.ExtensionTypeAppDataDictionary, &d)
-	if err != nil {
+	if _, err := extensions.Decode(wire.ExtensionTypeAppDataDictionary, &d); err != nil {
 		return nil, fmt.Errorf("%w: dictionary of the key package: %w", ErrParams, err)
 	}
 	d = d.With(wire.ComponentLastResortKeyPackage, nil)
-	marked := wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d)
-	out := extensions.Clone()
-	if !found {
-		return append(out, marked), nil
-	}
-	for i := range out {
-		if out[i].ExtensionType == wire.ExtensionTypeAppDataDictionary {
-			out[i] = marked
-		}
-	}
-	return out, nil
+	return extensions.With(wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d)), nil
 }
 
 // NewKeyPackage makes a KeyPackage with fresh keys (RFC 9420 Section 10).

@@ -218,7 +218,7 @@ func TestRefuseBeginnings(t *testing.T) {
 	nothing := func(*wire.LeafNode) {}
 	w.must(create(w.extensions(), nothing))
 	mallory := wire.ExternalSenders{{SignatureKey: w.outside.Public(), Credential: wire.BasicCredential([]byte("mallory"))}}
-	refused := withExtension(w.extensions(), wire.NewExtension(wire.ExtensionTypeExternalSenders, &mallory))
+	refused := w.extensions().With(wire.NewExtension(wire.ExtensionTypeExternalSenders, &mallory))
 	for name, err := range map[string]error{
 		"an extension twice":            create(append(w.extensions(), w.extensions()[0]), nothing),
 		"an extension it lacks":         create(append(w.extensions(), wire.Extension{ExtensionType: 0xf0f0}), nothing),
@@ -244,7 +244,7 @@ func TestRefuseBeginnings(t *testing.T) {
 		t.Errorf("Join with a flipped signature: %v", err)
 	}
 	info = w.groupInfo(w.g, 1)
-	info.GroupContext.Extensions = withExtension(info.GroupContext.Extensions, refused[1])
+	info.GroupContext.Extensions = info.GroupContext.Extensions.With(refused[1])
 	w.signInfo(info, w.signers[1])
 	if err := join(info); !errors.Is(err, ErrExtensions) {
 		t.Errorf("Join with a refused external sender: %v", err)

@@ -145,20 +145,7 @@ func appData(x wire.Extensions, list []Proposal, o *Options) (wire.Extensions, e
 	for _, id := range slices.Sorted(maps.Keys(entries)) {
 		after.ComponentData = append(after.ComponentData, wire.ComponentData{ComponentID: id, Data: entries[id]})
 	}
-	return withExtension(x, wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &after)), nil
-}
-
-// withExtension returns x with e in the place of the extension of its type, or
-// at the end.
-func withExtension(x wire.Extensions, e wire.Extension) wire.Extensions {
-	x = slices.Clone(x)
-	for i := range x {
-		if x[i].ExtensionType == e.ExtensionType {
-			x[i] = e
-			return x
-		}
-	}
-	return append(x, e)
+	return x.With(wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &after)), nil
 }
 
 // CheckAuthenticatedData checks the authenticated data of a message in a group that

@@ -258,7 +258,7 @@ func TestRefuseProposals(t *testing.T) {
 		}},
 		{"GroupContextExtensions that change an entry of the dictionary", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
 			d := w.g.Dictionary().With(testComponent, []byte("other"))
-			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d))))
+			return w.propose(1, gce(w.g.Context().Extensions.With(wire.NewExtension(wire.ExtensionTypeAppDataDictionary, &d))))
 		}},
 		{"a type that some member lacks", rules(ErrUnsupported), func(w *world) *wire.AuthenticatedContent {
 			c := w.client("old")
@@ -269,13 +269,13 @@ func TestRefuseProposals(t *testing.T) {
 		}},
 		{"GroupContextExtensions with a refused external sender", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
 			senders := wire.ExternalSenders{{SignatureKey: w.signer().Public(), Credential: wire.BasicCredential([]byte("mallory"))}}
-			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeExternalSenders, &senders))))
+			return w.propose(1, gce(w.g.Context().Extensions.With(wire.NewExtension(wire.ExtensionTypeExternalSenders, &senders))))
 		}},
 		{"GroupContextExtensions with malformed external senders", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
-			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.Extension{ExtensionType: wire.ExtensionTypeExternalSenders, ExtensionData: []byte{200}})))
+			return w.propose(1, gce(w.g.Context().Extensions.With(wire.Extension{ExtensionType: wire.ExtensionTypeExternalSenders, ExtensionData: []byte{200}})))
 		}},
 		{"GroupContextExtensions with malformed required capabilities", rules(ErrExtensions), func(w *world) *wire.AuthenticatedContent {
-			return w.propose(1, gce(withExtension(w.g.Context().Extensions, wire.Extension{ExtensionType: wire.ExtensionTypeRequiredCapabilities, ExtensionData: []byte{1}})))
+			return w.propose(1, gce(w.g.Context().Extensions.With(wire.Extension{ExtensionType: wire.ExtensionTypeRequiredCapabilities, ExtensionData: []byte{1}})))
 		}},
 	})
 }
@@ -447,15 +447,15 @@ func TestRefuseLists(t *testing.T) {
 		{"a component removed twice", rules(ErrProposalList), committed(always(appRemove(testComponent)), always(appRemove(testComponent)))},
 		{"required capabilities that a member lacks", rules(ErrTree, tree.ErrCapabilities), func(w *world) *wire.AuthenticatedContent {
 			r := wire.RequiredCapabilities{ProposalTypes: []wire.ProposalType{wire.ProposalTypeAppDataUpdate, 0xf321}}
-			return w.commit(member(0), values(gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
+			return w.commit(member(0), values(gce(w.g.Context().Extensions.With(wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
 		}},
 		{"a required extension that a member lacks", rules(ErrTree, tree.ErrCapabilities), func(w *world) *wire.AuthenticatedContent {
 			r := wire.RequiredCapabilities{ExtensionTypes: []wire.ExtensionType{0xf321}}
-			return w.commit(member(0), values(gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
+			return w.commit(member(0), values(gce(w.g.Context().Extensions.With(wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
 		}},
 		{"a required credential type that a member lacks", rules(ErrTree, tree.ErrCapabilities), func(w *world) *wire.AuthenticatedContent {
 			r := wire.RequiredCapabilities{CredentialTypes: []wire.CredentialType{wire.CredentialTypeX509}}
-			return w.commit(member(0), values(gce(withExtension(w.g.Context().Extensions, wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
+			return w.commit(member(0), values(gce(w.g.Context().Extensions.With(wire.NewExtension(wire.ExtensionTypeRequiredCapabilities, &r)))), bad{})
 		}},
 		{"a group extension that nobody supports", rules(ErrTree, tree.ErrCapabilities), func(w *world) *wire.AuthenticatedContent {
 			return w.commit(member(0), values(gce(append(w.g.Context().Extensions.Clone(), wire.Extension{ExtensionType: 0xf777}))), bad{})

@@ -187,3 +187,24 @@ func TestGREASE(t *testing.T) {
 		t.Errorf("%d values", count)
 	}
 }
+
+// TestExtensionsWith replaces and appends without touching the original.
+func TestExtensionsWith(t *testing.T) {
+	x := Extensions{{ExtensionType: 1, ExtensionData: []byte("a")}, {ExtensionType: 2, ExtensionData: []byte("b")}}
+	for _, c := range []struct {
+		e    Extension
+		want Extensions
+	}{
+		{Extension{1, []byte("c")}, Extensions{{1, []byte("c")}, {2, []byte("b")}}},
+		{Extension{3, []byte("c")}, Extensions{{1, []byte("a")}, {2, []byte("b")}, {3, []byte("c")}}},
+	} {
+		before := Marshal(&x)
+		got := x.With(c.e)
+		if !bytes.Equal(Marshal(&got), Marshal(&c.want)) {
+			t.Errorf("with type %d: %v", c.e.ExtensionType, got)
+		}
+		if !bytes.Equal(Marshal(&x), before) {
+			t.Errorf("with type %d: the original changed", c.e.ExtensionType)
+		}
+	}
+}

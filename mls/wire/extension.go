@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"bytes"
+	"slices"
+)
+
 // Extension is one extension as it travels (§13.4). The structures below are
 // what ExtensionData holds for the types that have one.
 type Extension struct {
@@ -53,6 +58,28 @@ func (x Extensions) Decode(t ExtensionType, v Decoder) (found bool, err error) {
 		return false, nil
 	}
 	return true, Unmarshal(data, v)
+}
+
+// With returns extensions in which e stands in the place of the first of its
+// type, or at the end; x is not changed.
+func (x Extensions) With(e Extension) Extensions {
+	x = slices.Clone(x)
+	for i := range x {
+		if x[i].ExtensionType == e.ExtensionType {
+			x[i] = e
+			return x
+		}
+	}
+	return append(x, e)
+}
+
+// Clone returns a copy that shares no memory with x.
+func (x Extensions) Clone() Extensions {
+	c := slices.Clone(x)
+	for i := range c {
+		c[i].ExtensionData = bytes.Clone(c[i].ExtensionData)
+	}
+	return c
 }
 
 // Duplicate returns a type that occurs more than once, which no extensions

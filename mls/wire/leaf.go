@@ -131,15 +131,6 @@ func (l *LeafNode) Clone() *LeafNode {
 	return &c
 }
 
-// Clone returns a copy that shares no memory with x.
-func (x Extensions) Clone() Extensions {
-	c := slices.Clone(x)
-	for i := range c {
-		c[i].ExtensionData = bytes.Clone(c[i].ExtensionData)
-	}
-	return c
-}
-
 // LeafNodeTBS is what the signature of a leaf covers (§7.2). GroupID and
 // LeafIndex count for the sources update and commit only.
 type LeafNodeTBS struct {
