@@ -55,6 +55,10 @@ const (
 	MaxFrame       = 5 << 20
 )
 
+// MaxNumber bounds what one side chooses and the other keeps: a seq, an epoch, a
+// version, a generation. Databases count with 63 bits and a sign.
+const MaxNumber = 1 << 62
+
 // Entry is one line of a room's log. It names no sender: members read that
 // from MLS, the service has no need to keep it.
 type Entry struct {

@@ -40,7 +40,7 @@ func SealedGeneration(sealed []byte) (uint64, error) {
 		return 0, errSealed
 	}
 	g := binary.BigEndian.Uint64(sealed[len(sealedMagic):])
-	if g == 0 || g > 1<<62 {
+	if g == 0 || g > MaxNumber {
 		return 0, errSealed
 	}
 	return g, nil

@@ -216,15 +216,15 @@ func (c *call) nothing() error {
 	return nil
 }
 
-// number reads a decimal query parameter; absent is def.
+// number reads a decimal query parameter of at most delivery.MaxNumber; absent is def.
 func (c *call) number(name string, def uint64) (uint64, error) {
 	v := c.r.URL.Query().Get(name)
 	if v == "" {
 		return def, nil
 	}
 	n, err := strconv.ParseUint(v, 10, 64)
-	if err != nil {
-		return 0, bad("the parameter " + name + " is not a number")
+	if err != nil || n > delivery.MaxNumber {
+		return 0, bad("the parameter " + name + " is not a number from 0 to 2^62")
 	}
 	return n, nil
 }

@@ -53,6 +53,9 @@ func (s *Server) newRoom(c *call, req delivery.CreateRoomRequest) (r delivery.Ne
 	if err := s.here(id); err != nil {
 		return r, nil, err
 	}
+	if m.GroupInfo.GroupContext.Epoch > delivery.MaxNumber {
+		return r, nil, bad("a room begins at an epoch of at most 2^62")
+	}
 	if f, err = s.foundRoom(c.who.Device, m.GroupInfo, req.Tree); err != nil {
 		return r, nil, s.founding(err)
 	}

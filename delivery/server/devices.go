@@ -29,6 +29,9 @@ func (s *Server) enrol(c *call) error {
 	if a.Role != identity.RoleMember {
 		return delivery.Refuse(delivery.CodeRefused, "a request signer is not enrolled")
 	}
+	if a.Version > delivery.MaxNumber {
+		return bad("an attestation's version is at most 2^62 here")
+	}
 	now := s.nowMS()
 	switch err := s.store.Enrol(c, delivery.Device{
 		ID: a.DeviceID, Identity: a.Identity, Key: a.DevicePubkey, Role: a.Role, Version: a.Version,

@@ -32,6 +32,9 @@ func (s *Server) putProfile(c *call) error {
 	if f.Identity != c.who.Device.Identity {
 		return delivery.Refuse(delivery.CodeRefused, "the username record is another identity's")
 	}
+	if f.Version > delivery.MaxNumber {
+		return bad("a username record's version is at most 2^62 here")
+	}
 	if err := s.spend(c, "profile", f.Identity.String(), 1); err != nil {
 		return err
 	}

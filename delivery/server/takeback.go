@@ -109,7 +109,7 @@ func (s *Server) newest(ctx context.Context, room delivery.Room) (int64, error) 
 // takeOne takes one entry back, unless the room has it. Codes say why it does not
 // fit; fresh says that it has a seq now which it had not before.
 func (s *Server) takeOne(c *call, id delivery.RoomID, o *old, e delivery.KeptEntry) (fresh bool, missing int, err error) {
-	if e.Seq == 0 || e.Seq > 1<<62 {
+	if e.Seq == 0 || e.Seq > delivery.MaxNumber {
 		return false, 0, bad("an entry has a seq from 1")
 	}
 	// What the backup held stands at its old seq.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -294,9 +295,10 @@ func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRa
 	if left <= 0 || left > delivery.MaxLogPage {
 		left = delivery.MaxLogPage
 	}
-	upto := int64(want.Upto)
-	if want.Upto == 0 {
-		upto = 1<<63 - 1
+	// What no seq can be is no negative number either.
+	after, upto := int64(min(want.After, math.MaxInt64)), int64(min(want.Upto, math.MaxInt64))
+	if upto == 0 {
+		upto = math.MaxInt64
 	}
 	known := false
 	// The database adds the sizes up, so that no entry is sent to be thrown away.
@@ -306,7 +308,7 @@ func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRa
 				SELECT seq, epoch, kind, accepted_ms, bytes, octet_length(bytes) AS size FROM log
 				WHERE room = r.n AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4) AS page
 		) AS l ON l.total <= $5 OR l.seq = l.head WHERE r.id = $1 ORDER BY l.seq`,
-		[]any{id[:], int64(want.After), upto, int64(limit), int64(left)}, func(scan func(...any) error) error {
+		[]any{id[:], after, upto, int64(limit), int64(left)}, func(scan func(...any) error) error {
 			known = true
 			var seq, epoch, kind, ms *int64
 			var e delivery.Entry

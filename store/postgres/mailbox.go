@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,7 +48,7 @@ func (s *Store) PutMail(ctx context.Context, device identity.DeviceID, m deliver
 // Mail reads items after an id.
 func (s *Store) Mail(ctx context.Context, device identity.DeviceID, after uint64, limit int) (list []delivery.MailItem, err error) {
 	err = s.list(ctx, `SELECT id, kind, room, epoch, start_seq, payload, created_ms, coalesce(key, '') FROM mail
-		WHERE device = $1 AND id > $2 AND NOT acked ORDER BY id LIMIT $3`, []any{device[:], int64(after), int64(limit)}, func(scan func(...any) error) error {
+		WHERE device = $1 AND id > $2 AND NOT acked ORDER BY id LIMIT $3`, []any{device[:], int64(min(after, math.MaxInt64)), int64(limit)}, func(scan func(...any) error) error {
 		var m delivery.MailItem
 		var room []byte
 		err := scan(&m.ID, &m.Kind, &room, &m.Epoch, &m.StartSeq, &m.Payload, &m.CreatedMS, &m.Key)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -209,9 +210,10 @@ func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRa
 	if left <= 0 || left > delivery.MaxLogPage {
 		left = delivery.MaxLogPage
 	}
-	upto := int64(want.Upto)
-	if want.Upto == 0 {
-		upto = 1<<63 - 1
+	// What no seq can be is no negative number either.
+	after, upto := int64(min(want.After, math.MaxInt64)), int64(min(want.Upto, math.MaxInt64))
+	if upto == 0 {
+		upto = math.MaxInt64
 	}
 	err = s.snapshot(ctx, func(c *conn) error {
 		n, err := roomNumber(c, id)
@@ -226,7 +228,7 @@ func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRa
 				}
 				entries = append(entries, e)
 				return nil
-			}, n, want.After, upto, limit)
+			}, n, after, upto, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read a log: %w", err)

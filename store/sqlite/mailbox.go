@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"math"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -53,7 +54,7 @@ func (s *Store) Mail(ctx context.Context, device identity.DeviceID, after uint64
 			r.bytes(2, m.Room[:])
 			list = append(list, m)
 			return nil
-		}, device[:], after, limit)
+		}, device[:], int64(min(after, math.MaxInt64)), limit)
 	})
 	return list, err
 }

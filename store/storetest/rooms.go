@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 
@@ -321,6 +322,9 @@ var appends = []contract{
 			{delivery.LogRange{After: 5, MaxBytes: 33}, 6, 6},
 			{delivery.LogRange{After: 10}, 0, 0},
 			{delivery.LogRange{After: 99}, 0, 0},
+			{delivery.LogRange{After: math.MaxInt64 + 1}, 0, 0},
+			{delivery.LogRange{After: math.MaxUint64}, 0, 0},
+			{delivery.LogRange{After: 4, Upto: math.MaxUint64}, 5, 10},
 			{delivery.LogRange{After: 5, Upto: 5}, 0, 0},
 		} {
 			got := must(k.store.Log(k.ctx, id, c.r))(k)
