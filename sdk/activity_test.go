@@ -445,3 +445,29 @@ func TestAttackServiceReplaysTyping(t *testing.T) {
 	bob.shows(ada.sent()[3])
 	bob.next(types(other, ada.person, true)) // nothing of the rest was heard
 }
+
+// TestAttackRingingForNoRoom: a service that rings for rooms which the device is not
+// in takes no memory of it and keeps it from nothing.
+func TestAttackRingingForNoRoom(t *testing.T) {
+	_, room, ada, bob := pair(t)
+	before := bob.Remembered()
+	bob.tap.mu.Lock()
+	into := bob.inject
+	bob.tap.mu.Unlock()
+	for n := range byte(100) {
+		unknown := room
+		unknown[15] ^= n + 1
+		for _, frame := range []any{
+			&delivery.EntryFrame{Room: unknown, Entry: delivery.Entry{Seq: 1, Epoch: 1, Kind: delivery.KindApplication, Bytes: []byte{1}}},
+			&delivery.Gap{Room: unknown, From: 7},
+			&delivery.Ephemeral{Room: unknown, Epoch: 1, Payload: make([]byte, 200)},
+		} {
+			into <- delivery.AppendFrame(nil, frame)
+		}
+	}
+	ada.say(room, "behind them")
+	bob.next(heardOf{line: "behind them"})
+	if after := bob.Remembered(); after != before {
+		t.Errorf("%d rooms are remembered, %d before", after, before)
+	}
+}

@@ -93,3 +93,10 @@ func (e *Engine) ForgetHistory(ctx context.Context) error {
 		return wantHistory(tx)
 	})
 }
+
+// Remembered is how many rooms are in memory.
+func (e *Engine) Remembered() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.rooms)
+}

@@ -279,6 +279,9 @@ func (e *Engine) ring(ctx context.Context, frame any) error {
 		}
 		return e.archiveNowAndThen(ctx)
 	case *delivery.Gap:
+		if known, err := e.knows(ctx, f.Room); err != nil || !known {
+			return err
+		}
 		return e.quietly(ctx, f.Room)
 	case *delivery.MailFrame:
 		return e.ReadMail(ctx)
@@ -288,8 +291,25 @@ func (e *Engine) ring(ctx context.Context, frame any) error {
 	return nil
 }
 
+// knows reports whether this profile has a room. What is rung for is the service's
+// word: a room that nobody here knows is not even remembered.
+func (e *Engine) knows(ctx context.Context, id delivery.RoomID) (known bool, err error) {
+	if e.liveOf(id) != nil {
+		return true, nil
+	}
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rec, err := tx.Get(TableRoom, id.String())
+		known = rec != nil
+		return err
+	})
+	return known, err
+}
+
 // rungFor takes the entry that a frame carries when it is the next one.
 func (e *Engine) rungFor(ctx context.Context, f *delivery.EntryFrame) error {
+	if known, err := e.knows(ctx, f.Room); err != nil || !known {
+		return err
+	}
 	r, done, err := e.enter(ctx, f.Room)
 	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrRequest) {
 		return nil
