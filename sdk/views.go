@@ -19,7 +19,7 @@ type Chat struct {
 	Request *Request             // set for a stranger's invitation
 	Title   string               // what to show
 	Unread  int                  // messages of others behind the place of the reader, at most 1,000
-	Last    *Line                // the last message; nil = none is unread
+	Last    *Line                // the last message; nil = none among the last 100 lines and the unread
 	Typing  []identity.PublicKey // who writes now, see [Engine.TypingIn]
 	Online  []identity.PublicKey // who is said to be there, see [Engine.OnlineIn]
 }
@@ -49,11 +49,16 @@ func (e *Engine) Chats(ctx context.Context) ([]Chat, error) {
 				return err
 			}
 			for _, l := range unread {
-				if l.Kind.Conversation() && l.From != e.account.Identity {
+				if !e.stands(l) {
+					continue
+				}
+				if c.Last = &l; l.From != e.account.Identity {
 					c.Unread++
 				}
-				if l.Kind.Conversation() {
-					c.Last = &l
+			}
+			if c.Last == nil {
+				if c.Last, err = e.lastSaid(tx, r.ID); err != nil {
+					return err
 				}
 			}
 			out = append(out, c)
@@ -65,6 +70,25 @@ func (e *Engine) Chats(ctx context.Context) ([]Chat, error) {
 		return err
 	})
 	return out, err
+}
+
+// stands reports whether a line is part of the conversation as it stands now.
+func (e *Engine) stands(l Line) bool {
+	return l.Kind.Conversation() && !l.Deleted && (l.ExpireMS == 0 || l.ExpireMS > e.nowMS())
+}
+
+// lastSaid is the last message among the last lines of a room.
+func (e *Engine) lastSaid(tx Tx, room delivery.RoomID) (*Line, error) {
+	lines, err := tx.Lines(LineQuery{Room: room, Last: true, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range slices.Backward(lines) {
+		if e.stands(l) {
+			return &l, nil
+		}
+	}
+	return nil, nil
 }
 
 // RoomOf gives the record of a room (ErrNoRoom, ErrRequest).

@@ -147,7 +147,7 @@ func (a *app) warn(format string, args ...any) {
 			args[i] = explain(err).Detail
 		}
 	}
-	a.say("compax: %s", clean(fmt.Sprintf(format, args...)))
+	a.say("%s", a.indented("compax: "+clean(fmt.Sprintf(format, args...)), "  "))
 }
 
 // sealKey reads the key that a profile's secrets lie under, and with create makes

@@ -184,3 +184,17 @@ func TestTablesFitATerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnouncementsThatChangeNothing are for scripts: a person does not see them.
+func TestAnnouncementsThatChangeNothing(t *testing.T) {
+	w := newWorld(t)
+	w.fake.rows = []local.Row{{Chat: teaRoom, Seq: 1, Kind: "control"}, {Chat: teaRoom, Seq: 2, Kind: "text", Text: "hello"}}
+	w.run("history", "-p", "ada", "Tea", "--events")
+	if got := w.out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "hello") {
+		t.Errorf("%s", got)
+	}
+	w.run("history", "-p", "ada", "Tea", "--events", "--json")
+	if got := w.out.String(); strings.Count(got, "\n") != 2 {
+		t.Errorf("%s", got)
+	}
+}

@@ -27,3 +27,41 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestErrorsFitATerminal: a long error goes on in further lines on a terminal, and
+// is one line for a script.
+func TestErrorsFitATerminal(t *testing.T) {
+	w := newWorld(t)
+	w.makeProfile("bob")
+	for _, name := range []string{"carl", "dora", "emil", "fay", "gus", "hana", "ivan", "jule"} {
+		w.makeProfile(name)
+	}
+	w.run("chats", "--profile", "zed")
+	if n := strings.Count(w.err.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, &w.err)
+	}
+	w.tty = true
+	w.env["NO_COLOR"] = "1"
+	w.run("chats", "--profile", "zed")
+	for line := range strings.Lines(w.err.String()) {
+		if n := columns(strings.TrimRight(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(w.err.String()), " "), "make it: compax account new --profile zed --server URL --name NAME") {
+		t.Errorf("it says\n%s", &w.err)
+	}
+}
+
+// TestNextStepsFitWhoStarts: who has profiles is not told to make the first.
+func TestNextStepsFitWhoStarts(t *testing.T) {
+	a := &app{home: t.TempDir(), env: func(string) string { return "" }}
+	if got := a.nextSteps("http://x"); !strings.Contains(got, "compax account new --profile me --server http://x") {
+		t.Error(got)
+	}
+	w := newWorld(t)
+	a.home = w.home
+	if got := a.nextSteps("http://x"); !strings.Contains(got, "compax listen --profile ada\n") || strings.Contains(got, "--profile me") {
+		t.Error(got)
+	}
+}

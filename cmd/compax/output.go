@@ -53,15 +53,30 @@ func (a *app) fail(err error) int {
 			return e.Exit
 		}
 	}
-	a.say("%s %s", a.paint(a.errTTY, red, "compax:"), clean(e.Detail))
+	detail := a.indented("compax: "+clean(e.Detail), "  ")
+	a.say("%s%s", a.paint(a.errTTY, red, "compax:"), strings.TrimPrefix(detail, "compax:"))
 	if e.Hint != "" {
-		a.say("  %s", clean(e.Hint))
+		a.say("  %s", a.indented(clean(e.Hint), "  "))
 	}
 	var misused *usageError
 	if errors.As(err, &misused) && misused.cmd != nil {
 		a.say("\nusage: %s\n%s --help says more", misused.cmd.UseLine(), misused.cmd.CommandPath())
 	}
 	return e.Exit
+}
+
+// indented breaks a text where a terminal on standard error ends, and begins its
+// further lines with indent. For a file or a pipe each line stays one.
+func (a *app) indented(text, indent string) string {
+	if !a.errTTY {
+		return text
+	}
+	limit := max(a.width-2*len(indent), 20)
+	var lines []string
+	for part := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, strings.Split(wrap(strings.TrimSpace(part), limit), "\n")...)
+	}
+	return strings.Join(lines, "\n"+indent)
 }
 
 // table aligns columns: cells are printed with two spaces between, the last one

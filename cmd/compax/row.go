@@ -15,8 +15,13 @@ const (
 	nameColumns = 14
 )
 
-// row prints a row.
-func (v *view) row(r local.Row) error { return v.write(r, v.line(r)) }
+// row prints a row. What was announced and changed nothing is for scripts alone.
+func (v *view) row(r local.Row) error {
+	if sdk.LineKind(r.Kind) == sdk.LineControl && r.Text == "" && !v.a.json {
+		return nil
+	}
+	return v.write(r, v.line(r))
+}
 
 // write prints the line of a row, with one write.
 func (v *view) write(r local.Row, line []byte) error {

@@ -163,22 +163,40 @@ func (a *app) welcome(c node.Config, n *node.Node, took time.Duration) error {
 	t.add("  Service", b(n.URL())+soft("  home "+n.Home().String()))
 	t.add("  Data", c.Dir)
 	if n.MetricsURL() != "" {
-		t.add("  Metrics", n.MetricsURL()+soft("  "+tokenAdvice(c, n)))
+		t.add("  Metrics", n.MetricsURL())
+		t.add("", soft(tokenAdvice(c, n)))
 	}
 	fmt.Fprintf(a.out, "\n%s is up %s\n\n", b("Compax"), soft(fmt.Sprintf("(%.1f s, Ctrl-C stops it)", took.Seconds())))
 	if err := t.write(a.out, func(_ int, cell string) string { return cell }); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.out, `
-Make an account, a chat, and talk:
+	_, err := fmt.Fprint(a.out, a.nextSteps(n.URL()))
+	return err
+}
+
+// nextSteps says how to begin, or to who has begun how to go on.
+func (a *app) nextSteps(url string) string {
+	if have, err := a.profiles(); err == nil && len(have) > 0 { // else the start says nothing of them
+		return fmt.Sprintf(`
+In another terminal, with a profile of this machine (%s):
+
+  compax chats --profile %[2]s
+  compax listen --profile %[2]s
+
+A further account: compax account new --profile NAME --server %[3]s \
+      --name NAME
+
+`, short(strings.Join(have, ", "), 40), have[0], url)
+	}
+	return fmt.Sprintf(`
+In another terminal, make an account, a chat, and talk:
 
   compax account new --profile me --server %s \
       --name "Ada" --username ada
   compax room new --profile me --direct @bob
   compax send --profile me @bob "Hello"
 
-`, n.URL())
-	return err
+`, url)
 }
 
 // tokenAdvice says where the metrics' token is.
