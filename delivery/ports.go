@@ -281,7 +281,8 @@ type Accounts interface {
 	// ErrExists for a known token.
 	OpenSession(ctx context.Context, s NewSession) (copied bool, err error)
 	// Session finds a live session by token hash and notes the device as seen, at
-	// most once a minute. ErrNotFound when there is none or it ended.
+	// most once a minute; on a medium that takes no write the note is left out.
+	// ErrNotFound when there is none or it ended.
 	Session(ctx context.Context, token [32]byte, nowMS int64) (Session, error)
 	// CloseSession ends one session. Idempotent.
 	CloseSession(ctx context.Context, token [32]byte) error

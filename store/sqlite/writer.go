@@ -131,7 +131,7 @@ func (w *writer) loop() {
 		err := w.shared(p)
 		if err != nil {
 			for _, p := range w.batch {
-				p.err, p.panic = w.alone(p), nil
+				p.err = w.alone(p)
 			}
 		}
 		for _, p := range w.batch {
@@ -176,6 +176,7 @@ func (w *writer) shared(first *work) error {
 
 // alone runs one piece in its own transaction.
 func (w *writer) alone(p *work) error {
+	p.panic = nil // of the run that came to nothing
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
