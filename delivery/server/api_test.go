@@ -7,13 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 )
-
-const time48 = time.Second
 
 func unmarshal(raw []byte, v any) error { return json.Unmarshal(raw, v) }
 

@@ -183,8 +183,11 @@ func (s *Server) Append(ctx context.Context, in *incoming) (delivery.Accepted, e
 	return delivery.Accepted{}, delivery.Refuse(delivery.CodeRetry, "the room is changing too fast: send the same bytes again")
 }
 
-// appended does what follows an entry that is durable: caches, rings, debts.
+// appended does what follows an entry that is durable: caches, rings, debts. Others
+// wait for it, so it does not end with the request: a sender whose connection breaks
+// after the commit is as good as one that reads the answer.
 func (s *Server) appended(ctx context.Context, in *incoming, plan *plan, done outcome) {
+	ctx = context.WithoutCancel(ctx)
 	s.metrics.appends[in.kind].Inc()
 	e := &delivery.Entry{Seq: done.accepted.Seq, Epoch: in.epoch, Kind: in.kind, AcceptedMS: done.accepted.AcceptedMS, Bytes: in.request.Entry}
 	if in.kind != delivery.KindCommit {

@@ -3,12 +3,15 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 )
@@ -159,8 +162,46 @@ func TestBlobLimits(t *testing.T) {
 	wantCode(t, begin(501), delivery.CodeTooLarge)
 	check(t, begin(500))
 	// Two days later the loose uploads are gone, rows and bytes.
-	w.clock.add(looseBlobs + time48)
+	w.clock.add(looseBlobs + time.Second)
 	check(t, in.Sweep(context.Background()))
 	check(t, ada.login())
 	check(t, begin(1000))
+}
+
+// stubborn is a medium that does not give up one blob.
+type stubborn struct {
+	delivery.BlobStore
+	keeps delivery.BlobID
+}
+
+func (s stubborn) Delete(ctx context.Context, id delivery.BlobID) error {
+	if id == s.keeps {
+		return errors.New("it stays")
+	}
+	return s.BlobStore.Delete(ctx, id)
+}
+
+// TestABlobThatStaysHoldsUpNoOther: housekeeping goes on behind a blob that cannot
+// be deleted, ends, and says so.
+func TestABlobThatStaysHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	ada := in.enrolled("ada")
+	ids := []delivery.BlobID{ada.blob(t, []byte("a")), ada.blob(t, []byte("b")), ada.blob(t, []byte("c"))}
+	slices.SortFunc(ids, func(a, b delivery.BlobID) int { return bytes.Compare(a[:], b[:]) })
+	in.Blobs = stubborn{w.blobs, ids[0]}
+	w.clock.add(looseBlobs + time.Second)
+	if err := in.Sweep(t.Context()); err == nil {
+		t.Error("nothing is wrong")
+	}
+	for i, id := range ids {
+		if _, err := w.blobs.Size(t.Context(), id); errors.Is(err, delivery.ErrNotFound) != (i > 0) {
+			t.Errorf("blob %d: %v", i, err)
+		}
+	}
+	in.Blobs = w.blobs
+	check(t, in.Sweep(t.Context()))
+	if _, err := w.blobs.Size(t.Context(), ids[0]); !errors.Is(err, delivery.ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
 }

@@ -106,8 +106,10 @@ func (s *Server) fanOut(ctx context.Context, room delivery.RoomID, e *delivery.E
 	}
 }
 
+// ring publishes a hint about what is durable already: it goes out also when the
+// request that made it so is given up.
 func (s *Server) ring(ctx context.Context, devices []identity.DeviceID, h delivery.Hint) {
-	if err := s.Bus.Publish(ctx, devices, h); err != nil {
+	if err := s.Bus.Publish(context.WithoutCancel(ctx), devices, h); err != nil {
 		s.metrics.hintsLost.Inc()
 		s.failed("ringing", err)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -30,7 +31,7 @@ func (s *Server) sweepLoop(ctx context.Context) {
 
 // Sweep drops entries, archive, uploads and expired rows that are past their
 // time, and the bytes of blobs that nothing refers to. It may run on every
-// instance at once.
+// instance at once. What fails of the blobs it says at the end, when the rest is done.
 func (s *Server) Sweep(ctx context.Context) error {
 	now := s.Now()
 	plan := delivery.SweepPlan{
@@ -45,6 +46,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 	if now.Before(s.secrets.restored.Add(looseBlobs)) {
 		plan.UploadsBefore = 0 // entries that refer to them may still be offered again
 	}
+	var failures error
 	for {
 		n, err := s.store.Sweep(ctx, plan)
 		if err != nil {
@@ -56,19 +58,38 @@ func (s *Server) Sweep(ctx context.Context) error {
 		} {
 			s.metrics.swept.WithLabelValues(kind).Add(float64(rows))
 		}
-		// Bytes before the row: a crash in between leaves a row that is found again.
-		for _, id := range n.Blobs {
-			if err := s.Blobs.Delete(ctx, id); err != nil {
-				return err
-			}
-			if err := s.store.DeleteBlob(ctx, id); err != nil {
-				s.failed("forgetting a blob", err)
-			}
-		}
-		if !n.More {
+		gone, err := s.deleteBlobs(ctx, n.Blobs)
+		failures = errors.Join(failures, err)
+		// Blobs that stay are named again: with nothing else left, the next round is
+		// for them.
+		rows := n.Entries + n.Sessions + n.KeyPackages + n.Nonces + n.Mail + n.Archive + n.Welcomes
+		if !n.More || rows == 0 && gone == 0 || ctx.Err() != nil {
 			break
 		}
 	}
+	if failures != nil {
+		return failures
+	}
 	s.metrics.sweptAt.Set(float64(s.Now().Unix()))
 	return nil
+}
+
+// deleteBlobs deletes bytes and then rows, in this order: a crash in between leaves
+// a row that is found again. One that cannot be deleted stays and holds up no other;
+// the error is the first of them.
+func (s *Server) deleteBlobs(ctx context.Context, ids []delivery.BlobID) (gone int, first error) {
+	for _, id := range ids {
+		err := s.Blobs.Delete(ctx, id)
+		if err == nil {
+			err = s.store.DeleteBlob(ctx, id)
+		}
+		switch {
+		case err == nil:
+			gone++
+		case errors.Is(err, delivery.ErrNotFound): // another instance was faster
+		case first == nil:
+			first = err
+		}
+	}
+	return gone, first
 }

@@ -59,7 +59,7 @@ func (s *sessions) put(c *cached, now time.Time) {
 	s.known[c.token] = c
 }
 
-// forget drops what is remembered of a device, or of everybody.
+// forget drops what is remembered of a device. It looks at all that is remembered.
 func (s *sessions) forget(device identity.DeviceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,6 +70,7 @@ func (s *sessions) forget(device identity.DeviceID) {
 	}
 }
 
+// drop drops what is remembered of one token's hash.
 func (s *sessions) drop(token [32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

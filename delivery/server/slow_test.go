@@ -163,6 +163,44 @@ func TestLostHintsAreFoundByLooking(t *testing.T) {
 	}
 }
 
+// departing is a store whose caller is gone once a room's change is durable.
+type departing struct {
+	delivery.Store
+	leave context.CancelFunc
+}
+
+func (d departing) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delivery.RoomTx) error) error {
+	err := d.Store.WithRoom(ctx, id, fn)
+	d.leave()
+	return err
+}
+
+// TestASenderThatIsGoneStillRings: what is in the log is rung for, also when the
+// sender's connection broke while it was written.
+func TestASenderThatIsGoneStillRings(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	p := in.people("ada", "bob")
+	id := group(t, p...)
+	ring := p[1].connect(t)
+	sender, err := in.store.Device(t.Context(), p[0].id())
+	check(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	other := w.start()
+	other.store = departing{w.store, leave} // its caches are empty: who is in the room is read, too
+	entry, err := parseEntry(id, delivery.AppendRequest{Entry: p[0].seal(id, "and gone")})
+	check(t, err)
+	entry.device = sender
+	acc, err := other.Append(ctx, entry)
+	check(t, err)
+	if ctx.Err() == nil {
+		t.Fatal("the sender is still there")
+	}
+	if f, ok := ring.next().(*delivery.EntryFrame); !ok || f.Entry.Seq != acc.Seq {
+		t.Errorf("%+v", f)
+	}
+}
+
 // FuzzEntry: whatever a device appends is decoded or refused, and the bytes of
 // what is decoded are accounted for.
 func FuzzEntry(f *testing.F) {

@@ -39,6 +39,7 @@ type socket struct {
 	conn   *websocket.Conn
 	device delivery.ConnectedDevice
 	token  string
+	hash   [32]byte // of token
 
 	wake   chan struct{}  // the writer has something to do
 	asking sync.WaitGroup // pings under way
@@ -101,7 +102,7 @@ func (k *socket) hello(ctx context.Context) (*delivery.Hello, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.token = hello.Token
+	k.token, k.hash = hello.Token, found.token
 	k.device = delivery.ConnectedDevice{Device: found.session.Device.ID, Identity: found.session.Device.Identity}
 	k.conn.SetReadLimit(maxUp)
 	return hello, nil
@@ -142,7 +143,7 @@ func (k *socket) serve(ctx context.Context, cancel context.CancelFunc, hello *de
 	}
 	defer k.s.sockets.remove(k)
 	// A revocation between lookup and Attach rang for nobody: look again.
-	k.s.sessions.forget(k.device.Device)
+	k.s.sessions.drop(k.hash)
 	if _, err := k.s.lookup(ctx, k.token); err != nil {
 		k.refuse(ctx, delivery.Refuse(delivery.CodeLogIn, "the session ended"))
 		return
