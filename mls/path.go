@@ -86,28 +86,6 @@ type ownPath struct {
 	first Secret // path_secret[0]
 }
 
-// excluding gives a filter for the leaves that a commit adds: they get their
-// path secret by Welcome (RFC 9420 Section 7.5).
-func excluding(added []tree.LeafIndex) func(tree.LeafIndex) bool {
-	if len(added) == 0 {
-		return nil
-	}
-	set := make(map[tree.LeafIndex]struct{}, len(added))
-	for _, l := range added {
-		set[l] = struct{}{}
-	}
-	return func(l tree.LeafIndex) bool { _, is := set[l]; return is }
-}
-
-// copathChild is the child of a node on the direct path of l that is not on the
-// way to l.
-func copathChild(n tree.NodeIndex, l tree.LeafIndex) tree.NodeIndex {
-	if left := n.Left(); !left.Contains(l) {
-		return left
-	}
-	return n.Right()
-}
-
 // newPath is an UpdatePath in the making (RFC 9420 Section 7.5).
 type newPath struct {
 	update  *wire.UpdatePath
@@ -165,11 +143,11 @@ func buildPath(cs *suite.Suite, random io.Reader, edit *tree.Editor, l tree.Leaf
 // encrypt encrypts each path secret to the resolution of the copath (RFC 9420
 // Section 7.6). provisional is the encoded provisional GroupContext.
 func (p *newPath) encrypt(cs *suite.Suite, random io.Reader, l tree.LeafIndex, added []tree.LeafIndex, provisional []byte) error {
-	skip := excluding(added)
+	skip := tree.Except(added)
 	var all []hpke.Plaintext
 	counts := make([]int, len(p.nodes))
 	for i, node := range p.nodes {
-		to := p.tree.Resolution(copathChild(node, l), skip)
+		to := p.tree.Resolution(node.Copath(l), skip)
 		counts[i] = len(to)
 		for _, n := range to {
 			all = append(all, hpke.Plaintext{PublicKey: p.tree.PublicKey(n), Data: p.secrets.secrets[i]})
@@ -207,12 +185,12 @@ func receivePath(cs *suite.Suite, merged *tree.Tree, path *wire.UpdatePath, comm
 	if len(nodes) != len(path.Nodes) {
 		return nil, nil, fmt.Errorf("%w: %d nodes, the filtered direct path has %d", ErrPath, len(path.Nodes), len(nodes))
 	}
-	skip := excluding(added)
+	skip := tree.Except(added)
 	for i, node := range nodes {
 		if !node.Contains(own) {
 			continue
 		}
-		secret, err := decryptPathSecret(&path.Nodes[i], merged.Resolution(copathChild(node, committer), skip), held, provisional)
+		secret, err := decryptPathSecret(&path.Nodes[i], merged.Resolution(node.Copath(committer), skip), held, provisional)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -72,17 +72,10 @@ func (d *Draft) checkPathShape(path *wire.UpdatePath) error {
 	if len(nodes) != len(path.Nodes) {
 		return invalid(ErrPath, "%d nodes; the filtered direct path has %d", len(path.Nodes), len(nodes))
 	}
-	added := make(map[tree.LeafIndex]bool, len(d.Added))
-	for _, l := range d.Added {
-		added[l] = true
-	}
+	added := tree.Except(d.Added)
 	kem, sealed := d.group.cs.KEMOutputSize(), d.group.cs.HashSize()+d.group.cs.AEAD().Overhead()
 	for i, n := range nodes {
-		copath := n.Left()
-		if copath.Contains(d.Committer) {
-			copath = n.Right()
-		}
-		want := len(d.Tree.Resolution(copath, func(l tree.LeafIndex) bool { return added[l] }))
+		want := len(d.Tree.Resolution(n.Copath(d.Committer), added))
 		if got := len(path.Nodes[i].EncryptedPathSecret); got != want {
 			return invalid(ErrPath, "%d ciphertexts for a resolution of %d nodes at node %d", got, want, n)
 		}

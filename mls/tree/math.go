@@ -49,6 +49,15 @@ func (n NodeIndex) Contains(l LeafIndex) bool {
 	return uint32(n)>>(k+1) == uint32(l)>>k
 }
 
+// Copath returns the child of n, a parent above leaf l, that is not above l: the
+// one on the copath of l (Section 4.1.2).
+func (n NodeIndex) Copath(l LeafIndex) NodeIndex {
+	if left := n.Left(); !left.Contains(l) {
+		return left
+	}
+	return n.Right()
+}
+
 // span returns the first leaf below n and how many there are.
 func (n NodeIndex) span() (first LeafIndex, count uint32) {
 	k := n.Level()

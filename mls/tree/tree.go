@@ -145,6 +145,19 @@ func (t *Tree) Resolution(n NodeIndex, skip func(LeafIndex) bool) []NodeIndex {
 	return resolution(nil, at, n, skip)
 }
 
+// Except returns, for [Tree.Resolution], what skips the given leaves: those that
+// a commit adds get their path secret by Welcome (Section 7.5).
+func Except(leaves []LeafIndex) (skip func(LeafIndex) bool) {
+	if len(leaves) == 0 {
+		return nil
+	}
+	set := make(map[LeafIndex]struct{}, len(leaves))
+	for _, l := range leaves {
+		set[l] = struct{}{}
+	}
+	return func(l LeafIndex) bool { _, is := set[l]; return is }
+}
+
 func resolution(list []NodeIndex, n *node, at NodeIndex, skip func(LeafIndex) bool) []NodeIndex {
 	switch {
 	case !n.filled:
