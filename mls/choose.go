@@ -68,7 +68,7 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 	var reinit = -1
 	for i := range held {
 		p := &held[i]
-		if containsRef(skip, p.Ref) {
+		if slices.ContainsFunc(skip, func(r wire.ProposalRef) bool { return bytes.Equal(r, p.Ref) }) {
 			continue
 		}
 		switch p.Proposal.ProposalType {
@@ -120,13 +120,4 @@ func onceKey(p *wire.Proposal) string {
 		return "extensions"
 	}
 	return ""
-}
-
-func containsRef(refs []wire.ProposalRef, ref wire.ProposalRef) bool {
-	for _, r := range refs {
-		if bytes.Equal(r, ref) {
-			return true
-		}
-	}
-	return false
 }

@@ -122,6 +122,7 @@ type commitPlan struct {
 	psks       func(wire.PreSharedKeyID) (Secret, bool)
 }
 
+// commit makes the commit of a plan: proposals, path, signature, key schedule.
 func (g *Group) commit(p commitPlan) (*Commit, error) {
 	options := g.config.options(p.Now)
 	options.Succession = p.succession
@@ -129,41 +130,21 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	var path *newPath
-	after, signer := draft.Tree, g.signer
-	commitSecret := zeroSecret(g.cs)
-	if draft.PathRequired || !p.OmitPath {
-		leaf, s := p.Leaf.apply(p.leaf, g.signer)
-		signer = s
-		if path, err = buildPath(g.cs, p.Random, draft.Tree.Edit(), draft.Committer, leaf, signer, g.GroupID()); err != nil {
-			return nil, err
-		}
-		defer path.secrets.wipe()
-		after = path.tree
-		if err := path.encrypt(g.cs, p.Random, draft.Committer, draft.Added, draft.ProvisionalContext(after.Hash())); err != nil {
-			return nil, err
-		}
-		commitSecret = path.secrets.commit.clone()
+	path, signer, err := g.pathFor(p, draft)
+	if err != nil {
+		return nil, err
 	}
-	defer commitSecret.Wipe()
-	content := wire.FramedContent{
+	after, commit, commitSecret := draft.Tree, &wire.Commit{Proposals: p.list}, zeroSecret(g.cs)
+	if path != nil {
+		defer path.secrets.wipe()
+		after, commit.Path, commitSecret = path.tree, path.update, path.secrets.commit
+	}
+	ac, err := g.sign(wireFormat(p.Private), wire.FramedContent{
 		GroupID: g.GroupID(), Epoch: g.Epoch(), Sender: p.sender,
 		AuthenticatedData: p.AuthenticatedData,
 		ContentType:       wire.ContentTypeCommit,
-		Commit:            &wire.Commit{Proposals: p.list},
-	}
-	if path != nil {
-		content.Commit.Path = path.update
-	}
-	format := wire.WireFormatPublicMessage
-	if p.Private {
-		format = wire.WireFormatPrivateMessage
-	}
-	committerKey := g.signer
-	if p.sender.SenderType == wire.SenderTypeNewMemberCommit {
-		committerKey = signer
-	}
-	ac, err := g.signAs(committerKey, format, content)
+		Commit:            commit,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -190,18 +171,51 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 	} else {
 		next.private, next.dropped = g.private.within(after)
 	}
+	return g.publish(p.CommitParams, ac, staged, path, start, next)
+}
+
+// pathFor makes the path of a commit, nil when it has none, and says who signs
+// for the committer's leaf after it.
+func (g *Group) pathFor(p commitPlan, draft *follower.Draft) (*newPath, *suite.SignatureKey, error) {
+	if p.OmitPath && !draft.PathRequired {
+		return nil, g.signer, nil
+	}
+	leaf, signer := p.Leaf.apply(p.leaf, g.signer)
+	path, err := buildPath(g.cs, p.Random, draft.Tree.Edit(), draft.Committer, leaf, signer, g.GroupID())
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := path.encrypt(g.cs, p.Random, draft.Committer, draft.Added, draft.ProvisionalContext(path.tree.Hash())); err != nil {
+		path.secrets.wipe()
+		return nil, nil, err
+	}
+	return path, signer, nil
+}
+
+// wireFormat is the wire format of a handshake message.
+func wireFormat(private bool) wire.WireFormat {
+	if private {
+		return wire.WireFormatPrivateMessage
+	}
+	return wire.WireFormatPublicMessage
+}
+
+// publish puts a commit and the epoch that it starts into messages: the commit
+// itself, the GroupInfo, and the Welcome for whom it adds. path is nil when it
+// has none.
+func (g *Group) publish(p CommitParams, ac *wire.AuthenticatedContent, staged *follower.Staged, path *newPath, start *epochStart, next nextEpoch) (*Commit, error) {
 	grease, err := greaseExtension(p.Random)
 	if err != nil {
 		return nil, err
 	}
 	extensions := append(p.GroupInfoExtensions[:len(p.GroupInfoExtensions):len(p.GroupInfoExtensions)], grease)
-	info, err := groupInfo(g.cs, signer, next.public, draft.Committer, start.keys.external, extensions)
+	info, err := groupInfo(g.cs, next.signer, next.public, next.leaf, start.keys.external, extensions)
 	if err != nil {
 		return nil, err
 	}
 	c := &Commit{GroupInfo: wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatGroupInfo, GroupInfo: info})}
-	if len(draft.Added) > 0 {
-		if c.Welcome, err = g.welcome(p.CommitParams, draft, path, start, psks, info, signer); err != nil {
+	if len(staged.Added) > 0 {
+		if c.Welcome, err = g.welcome(p, staged, path, start, info, next.signer); err != nil {
 			return nil, err
 		}
 	}
@@ -212,27 +226,22 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 		c.own.path = path.own
 	}
 	if g.outside {
-		next.private, _ = path.keysOf(nil, draft.Committer)
-		c.own.born = newGroup(g.config, g.cs, next.public, draft.Committer, signer, start.keys, next.private)
+		c.own.born = newGroup(g.config, g.cs, next.public, next.leaf, next.signer, next.keys, next.private)
 		c.Message = g.publicMessage(ac)
 		return c, nil
 	}
 	c.own.next = &next
-	if err := g.protectCommit(c, ac, p.CommitParams); err != nil {
+	if err := g.protectCommit(c, ac, p); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // welcome makes the Welcome for the clients that a commit adds.
-func (g *Group) welcome(p CommitParams, draft *follower.Draft, path *newPath, start *epochStart, psks []pskInput, info *wire.GroupInfo, signer *suite.SignatureKey) ([]byte, error) {
+func (g *Group) welcome(p CommitParams, staged *follower.Staged, path *newPath, start *epochStart, info *wire.GroupInfo, signer *suite.SignatureKey) ([]byte, error) {
 	if p.TreeInWelcome {
 		with := *info
-		after := draft.Tree
-		if path != nil {
-			after = path.tree
-		}
-		nodes := after.RatchetTree()
+		nodes := staged.Tree.RatchetTree()
 		with.Extensions = append(with.Extensions[:len(with.Extensions):len(with.Extensions)],
 			wire.NewExtension(wire.ExtensionTypeRatchetTree, &nodes))
 		if err := signGroupInfo(signer, &with); err != nil {
@@ -241,15 +250,11 @@ func (g *Group) welcome(p CommitParams, draft *follower.Draft, path *newPath, st
 		info = &with
 	}
 	var joiners []joiner
-	packages := draft.AddedKeyPackages()
-	for i, leaf := range draft.Added {
+	packages := staged.AddedKeyPackages()
+	for i, leaf := range staged.Added {
 		joiners = append(joiners, joiner{leaf: leaf, keyPackage: packages[i]})
 	}
-	ids := make([]wire.PreSharedKeyID, len(psks))
-	for i, in := range psks {
-		ids[i] = in.id
-	}
-	w, err := newWelcome(g.cs, p.Random, joiners, draft.Committer, path, start.joiner, start.member, ids, info)
+	w, err := newWelcome(g.cs, p.Random, joiners, staged.Committer, path, start.joiner, start.member, staged.PSKs, info)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package mls
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -84,26 +85,15 @@ func (c *Config) Join(p JoinParams) (*Joined, error) {
 func findBundle(cs *suite.Suite, w *wire.Welcome, bundles []*KeyPackageBundle) (*KeyPackageBundle, *wire.GroupSecrets, error) {
 	err := fmt.Errorf("%w: it names none of %d", ErrNotForUs, len(bundles))
 	for _, b := range bundles {
-		if b.KeyPackage.CipherSuite != w.CipherSuite || !names(cs, w, b) {
-			continue
-		}
 		secrets, e := openGroupSecrets(cs, w, b)
 		if e == nil {
 			return b, secrets, nil
 		}
-		err = e
-	}
-	return nil, nil, err
-}
-
-func names(cs *suite.Suite, w *wire.Welcome, b *KeyPackageBundle) bool {
-	ref := cs.KeyPackageRef(&b.KeyPackage)
-	for i := range w.Secrets {
-		if bytes.Equal(w.Secrets[i].NewMember, ref) {
-			return true
+		if !errors.Is(e, ErrNotForUs) {
+			err = e
 		}
 	}
-	return false
+	return nil, nil, err
 }
 
 // ownLeaf finds the leaf that is identical to the KeyPackage's.

@@ -144,14 +144,10 @@ func (g *Group) propose(p ProposeParams) (*Proposed, error) {
 	if err := g.canSend(); err != nil {
 		return nil, err
 	}
-	format := wire.WireFormatPublicMessage
-	if p.Private {
-		if p.Proposal.ProposalType == wire.ProposalTypeSelfRemove {
-			return nil, fmt.Errorf("%w: a SelfRemove travels as PublicMessage", ErrParams)
-		}
-		format = wire.WireFormatPrivateMessage
+	if p.Private && p.Proposal.ProposalType == wire.ProposalTypeSelfRemove {
+		return nil, fmt.Errorf("%w: a SelfRemove travels as PublicMessage", ErrParams)
 	}
-	ac, err := g.sign(format, wire.FramedContent{
+	ac, err := g.sign(wireFormat(p.Private), wire.FramedContent{
 		GroupID:           g.GroupID(),
 		Epoch:             g.Epoch(),
 		Sender:            wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: uint32(g.leaf)},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
@@ -92,12 +91,8 @@ func (g *Group) canSend() error {
 // sign makes the AuthenticatedContent of a content of this member. A commit's
 // confirmation tag is still missing.
 func (g *Group) sign(format wire.WireFormat, content wire.FramedContent) (*wire.AuthenticatedContent, error) {
-	return g.signAs(g.signer, format, content)
-}
-
-func (g *Group) signAs(signer *suite.SignatureKey, format wire.WireFormat, content wire.FramedContent) (*wire.AuthenticatedContent, error) {
 	ac := &wire.AuthenticatedContent{WireFormat: format, Content: content}
-	signature, err := signer.SignWithLabel("FramedContentTBS", ac.TBS(g.public.EncodedContext()))
+	signature, err := g.signer.SignWithLabel("FramedContentTBS", ac.TBS(g.public.EncodedContext()))
 	if err != nil {
 		return nil, fmt.Errorf("mls: signing a message: %w", err)
 	}

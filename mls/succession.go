@@ -81,7 +81,10 @@ func (g *Group) follow(config *Config, p SuccessorParams, id wire.CipherSuite, u
 		leaf:         first.public.Leaf(first.leaf),
 		succession:   true,
 		psks: func(id wire.PreSharedKeyID) (Secret, bool) {
-			return g.keys.resumption.clone(), bytes.Equal(id.PSKGroupID, g.GroupID())
+			if !bytes.Equal(id.PSKGroupID, g.GroupID()) {
+				return nil, false
+			}
+			return g.keys.resumption.clone(), true
 		},
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package follower
 
 import (
+	"slices"
+
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -79,12 +81,7 @@ func (s *Staged) ConfirmedTranscriptHash() []byte { return s.context.ConfirmedTr
 
 // Removes reports whether the member at l is out after the commit.
 func (s *Staged) Removes(l tree.LeafIndex) bool {
-	for _, r := range s.Removed {
-		if r == l {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Removed, l)
 }
 
 // Next gives the group of the new epoch. tag is the commit's confirmation tag:
