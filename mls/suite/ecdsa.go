@@ -4,8 +4,8 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/sha256"
-	"crypto/sha512"
+	_ "crypto/sha256" // crypto.SHA256
+	_ "crypto/sha512" // crypto.SHA384 and crypto.SHA512
 )
 
 // ecdsaScheme is ECDSA over a NIST curve with the hash of the same strength.
@@ -14,38 +14,19 @@ import (
 type ecdsaScheme struct {
 	curve elliptic.Curve
 	size  int // of a scalar, in bytes
-	hash  KDF
+	hash  crypto.Hash
 }
 
 var (
-	ecdsaP256 = ecdsaScheme{elliptic.P256(), 32, KDFSHA256}
-	ecdsaP384 = ecdsaScheme{elliptic.P384(), 48, KDFSHA384}
-	ecdsaP521 = ecdsaScheme{elliptic.P521(), 66, KDFSHA512}
+	ecdsaP256 = ecdsaScheme{elliptic.P256(), 32, crypto.SHA256}
+	ecdsaP384 = ecdsaScheme{elliptic.P384(), 48, crypto.SHA384}
+	ecdsaP521 = ecdsaScheme{elliptic.P521(), 66, crypto.SHA512}
 )
 
 func (e ecdsaScheme) digest(message []byte) []byte {
-	switch e.hash {
-	case KDFSHA256:
-		d := sha256.Sum256(message)
-		return d[:]
-	case KDFSHA384:
-		d := sha512.Sum384(message)
-		return d[:]
-	default:
-		d := sha512.Sum512(message)
-		return d[:]
-	}
-}
-
-func (e ecdsaScheme) cryptoHash() crypto.Hash {
-	switch e.hash {
-	case KDFSHA256:
-		return crypto.SHA256
-	case KDFSHA384:
-		return crypto.SHA384
-	default:
-		return crypto.SHA512
-	}
+	h := e.hash.New()
+	h.Write(message)
+	return h.Sum(nil)
 }
 
 // candidates is how many scalars a seed holds. One is refused when it is not
@@ -83,21 +64,13 @@ func (e ecdsaScheme) ValidatePublicKey(public []byte) error {
 	return nil
 }
 
-func (e ecdsaScheme) Sign(private, message []byte) ([]byte, error) {
-	sign, err := e.prepare(private)
-	if err != nil {
-		return nil, err
-	}
-	return sign(message)
-}
-
-func (e ecdsaScheme) prepare(private []byte) (func([]byte) ([]byte, error), error) {
+func (e ecdsaScheme) Signer(private []byte) (func([]byte) ([]byte, error), error) {
 	key, err := ecdsa.ParseRawPrivateKey(e.curve, private)
 	if err != nil {
 		return nil, ErrKey
 	}
 	return func(message []byte) ([]byte, error) {
-		return key.Sign(nil, e.digest(message), e.cryptoHash())
+		return key.Sign(nil, e.digest(message), e.hash)
 	}, nil
 }
 

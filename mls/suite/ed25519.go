@@ -30,11 +30,7 @@ func (ed25519Scheme) ValidatePublicKey(public []byte) error {
 	return nil
 }
 
-func (ed25519Scheme) Sign(private, message []byte) ([]byte, error) {
-	return ed25519.Sign(ed25519.NewKeyFromSeed(private), message), nil
-}
-
-func (ed25519Scheme) prepare(private []byte) (func([]byte) ([]byte, error), error) {
+func (ed25519Scheme) Signer(private []byte) (func([]byte) ([]byte, error), error) {
 	key := ed25519.NewKeyFromSeed(private)
 	return func(message []byte) ([]byte, error) { return ed25519.Sign(key, message), nil }, nil
 }

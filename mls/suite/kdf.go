@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
-	"hash"
 
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -17,24 +16,18 @@ const labelPrefix = "MLS 1.0 "
 // HashSize returns Nh: the size in bytes of hashes, MACs and secrets.
 func (s *Suite) HashSize() int { return s.kdf.Size() }
 
-// NewHash returns a new state of the suite's hash.
-func (s *Suite) NewHash() hash.Hash { return s.kdf.New() }
-
 // Hash returns the hash of data.
-func (s *Suite) Hash(data []byte) []byte { return s.AppendHash(nil, data) }
-
-// AppendHash appends the hash of data to b.
-func (s *Suite) AppendHash(b, data []byte) []byte {
+func (s *Suite) Hash(data []byte) []byte {
 	switch s.kdf {
 	case KDFSHA256:
 		sum := sha256.Sum256(data)
-		return append(b, sum[:]...)
+		return sum[:]
 	case KDFSHA384:
 		sum := sha512.Sum384(data)
-		return append(b, sum[:]...)
+		return sum[:]
 	default:
 		sum := sha512.Sum512(data)
-		return append(b, sum[:]...)
+		return sum[:]
 	}
 }
 

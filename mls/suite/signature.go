@@ -15,8 +15,9 @@ var ErrKey = errors.New("mls/suite: the key is not valid")
 // Scheme is a signature algorithm with fixed encodings of its keys. The ones of
 // the standard library are built in; [RegisterEd448] adds the missing one.
 type Scheme interface {
-	// Sign signs with a private key that PublicKey accepted.
-	Sign(private, message []byte) ([]byte, error)
+	// Signer expands a private key that PublicKey accepted, once for many
+	// signatures. The key must not change while sign is in use.
+	Signer(private []byte) (sign func(message []byte) ([]byte, error), err error)
 	// Verify reports whether signature is public's. Anything malformed is false.
 	Verify(public, message, signature []byte) bool
 	// PublicKey returns the public key of a private key, or [ErrKey].
@@ -27,14 +28,6 @@ type Scheme interface {
 	SeedSize() int
 	// Generate makes a private key of SeedSize random bytes.
 	Generate(seed []byte) (private []byte, err error)
-}
-
-// scheme is what the table holds; prepared schemes keep expanded keys.
-type scheme = Scheme
-
-// preparer is a scheme that can expand a private key once for many signatures.
-type preparer interface {
-	prepare(private []byte) (sign func(message []byte) ([]byte, error), err error)
 }
 
 // RegisterEd448 makes suites 4 and 6 known. Package suite448 calls it before
@@ -65,12 +58,8 @@ func (s *Suite) NewSignatureKey(private []byte) (*SignatureKey, error) {
 		return nil, fmt.Errorf("signature private key of %s: %w", s.name, err)
 	}
 	k := &SignatureKey{suite: s, private: append([]byte(nil), private...), public: public}
-	if p, ok := s.scheme.(preparer); ok {
-		if k.sign, err = p.prepare(k.private); err != nil {
-			return nil, fmt.Errorf("signature private key of %s: %w", s.name, err)
-		}
-	} else {
-		k.sign = func(message []byte) ([]byte, error) { return s.scheme.Sign(k.private, message) }
+	if k.sign, err = s.scheme.Signer(k.private); err != nil {
+		return nil, fmt.Errorf("signature private key of %s: %w", s.name, err)
 	}
 	return k, nil
 }
@@ -112,16 +101,6 @@ func (k *SignatureKey) SignWithLabel(label string, content []byte) ([]byte, erro
 		return nil, fmt.Errorf("mls/suite: signing %s: %w", label, err)
 	}
 	return sig, nil
-}
-
-// SignWithLabel signs once with a private key (§5.1.2). Who signs more than
-// once keeps a [SignatureKey].
-func (s *Suite) SignWithLabel(private []byte, label string, content []byte) ([]byte, error) {
-	k, err := s.NewSignatureKey(private)
-	if err != nil {
-		return nil, err
-	}
-	return k.SignWithLabel(label, content)
 }
 
 // VerifyWithLabel reports whether signature is public's over content under

@@ -97,7 +97,7 @@ type Suite struct {
 	kem    KEM
 	kdf    KDF
 	aead   AEAD
-	scheme scheme
+	scheme Scheme
 }
 
 var table = []*Suite{

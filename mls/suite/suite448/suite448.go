@@ -35,11 +35,12 @@ func (scheme) PublicKey(private []byte) ([]byte, error) {
 	return append([]byte(nil), key[ed448.SeedSize:]...), nil
 }
 
-func (scheme) Sign(private, message []byte) ([]byte, error) {
+func (scheme) Signer(private []byte) (func([]byte) ([]byte, error), error) {
 	if len(private) != ed448.SeedSize {
 		return nil, suite.ErrKey
 	}
-	return ed448.Sign(ed448.NewKeyFromSeed(private), message, ""), nil
+	key := ed448.NewKeyFromSeed(private)
+	return func(message []byte) ([]byte, error) { return ed448.Sign(key, message, ""), nil }, nil
 }
 
 func (scheme) Verify(public, message, signature []byte) bool {
