@@ -9,17 +9,18 @@ import (
 
 // kem is a key encapsulation mechanism over encoded keys.
 type kem interface {
-	// seedSize is how many random bytes encap takes.
+	// seedSize is how many random bytes setupS takes.
 	seedSize() int
 	// derive is DeriveKeyPair (RFC 9180 §7.1.3) up to the private key.
 	derive(ikm []byte) (secret []byte, err error)
-	// public returns the public key of a private key, and what decap wants
+	// public returns the public key of a private key, and what setupR wants
 	// to keep of it; ErrKey when it is none.
 	public(secret []byte) (public []byte, state any, err error)
 	// prepare does what depends on info alone, once for many encryptions: an
 	// info of hundreds of kilobytes would otherwise be hashed for each.
 	prepare(cs *suite.Suite, info []byte) (prepared []byte)
-	// setupS and setupR give the context of one encryption.
+	// setupS and setupR are SetupBaseS and SetupBaseR (RFC 9180 §5.1.1): they
+	// give the context of one encryption, and the sender enc.
 	setupS(seed, public []byte, cs *suite.Suite, prepared []byte) (enc []byte, c context, err error)
 	setupR(key *PrivateKey, enc, prepared []byte) (context, error)
 }

@@ -87,17 +87,6 @@ func settle(way []*node) {
 	}
 }
 
-// setLeaf puts a leaf, or nil for none, at l and leaves the parents alone.
-func (e *Editor) setLeaf(l LeafIndex, leaf *wire.LeafNode) error {
-	way, err := e.way(l)
-	if err != nil {
-		return err
-	}
-	way[len(way)-1].leaf = leaf
-	settle(way)
-	return nil
-}
-
 // Add puts a new member at the leftmost blank leaf, makes the tree wider when
 // there is none, and lists the leaf as unmerged in every filled node above it
 // (Section 12.1.1). The leaf is kept as it is: it must not be changed after.
@@ -265,4 +254,12 @@ func (e *Editor) SetPath(l LeafIndex, keys []wire.HPKEPublicKey) (leafParentHash
 
 // SetLeaf puts a committer's new leaf at l, which may have been blank, and
 // leaves the nodes above alone. The leaf is kept as it is.
-func (e *Editor) SetLeaf(l LeafIndex, leaf *wire.LeafNode) error { return e.setLeaf(l, leaf) }
+func (e *Editor) SetLeaf(l LeafIndex, leaf *wire.LeafNode) error {
+	way, err := e.way(l)
+	if err != nil {
+		return err
+	}
+	way[len(way)-1].leaf = leaf
+	settle(way)
+	return nil
+}

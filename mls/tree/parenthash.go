@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // parent that was set together with it; because it does so for every parent,
 // each such node leads on to a leaf.
 func (t *Tree) checkParentHashes() (err error) {
-	o := originals{cs: t.cs.Hash, known: map[*node][]original{}}
+	o := originals{suite: t.cs, known: map[*node][]original{}}
 	walk(t.root, t.Root(), func(n *node, at NodeIndex) bool {
 		if err != nil || n.parent == nil {
 			return err == nil && n.filled
@@ -105,7 +106,7 @@ func within(list []uint32, at NodeIndex) []uint32 {
 // them: the hash of a subtree is reused as long as the same leaves below it are
 // to be left out.
 type originals struct {
-	cs    func([]byte) []byte
+	suite *suite.Suite
 	known map[*node][]original
 	buf   []byte
 }
@@ -130,7 +131,7 @@ func (o *originals) hash(n *node, at NodeIndex, unmerged []uint32) []byte {
 	if n.left == nil {
 		input := wire.LeafNodeHashInput{LeafIndex: uint32(at.Leaf())} // blanked
 		o.buf = input.AppendTo(o.buf[:0])
-		h = o.cs(o.buf)
+		h = o.suite.Hash(o.buf)
 	} else {
 		input := wire.ParentNodeHashInput{
 			LeftHash:  o.hash(n.left, at.Left(), within(unmerged, at.Left())),
@@ -145,7 +146,7 @@ func (o *originals) hash(n *node, at NodeIndex, unmerged []uint32) []byte {
 			input.ParentNode = &p
 		}
 		o.buf = input.AppendTo(o.buf[:0])
-		h = o.cs(o.buf)
+		h = o.suite.Hash(o.buf)
 	}
 	o.known[n] = append(o.known[n], original{unmerged, h})
 	return h

@@ -50,7 +50,7 @@ func (n *node) key() wire.HPKEPublicKey {
 func New(cs *suite.Suite, creator *wire.LeafNode) *Tree {
 	e := &Editor{cs: cs, root: &node{}}
 	e.root.owner = e
-	e.setLeaf(0, creator.Clone())
+	_ = e.SetLeaf(0, creator.Clone()) // a tree of one has leaf 0
 	return e.Freeze()
 }
 
