@@ -29,9 +29,10 @@ func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 
 // committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
 // a SelfRemove over a Remove over the newest Update of a leaf, each key package
-// and pre-shared key once, one GroupContextExtensions, a ReInit only alone. Our
-// own updates and removals of ourselves are for others to commit. What the
-// commit brings by value comes first.
+// and pre-shared key once, one GroupContextExtensions, the AppDataUpdates of a
+// component that go together and that the application takes, a ReInit only
+// alone. Our own updates and removals of ourselves are for others to commit.
+// What the commit brings by value comes first.
 func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []wire.ProposalRef {
 	held := g.public.Proposals()
 	rank := func(t wire.ProposalType) int {
@@ -54,12 +55,15 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 	best := map[tree.LeafIndex]int{}
 	seen := map[string]bool{}
 	taken := map[tree.LeafIndex]bool{g.leaf: true}
+	data := g.newDataChoice()
 	for i := range values {
 		switch p := &values[i]; p.ProposalType {
 		case wire.ProposalTypeReInit:
 			return nil
 		case wire.ProposalTypeRemove:
 			taken[tree.LeafIndex(p.Remove.Removed)] = true
+		case wire.ProposalTypeAppDataUpdate:
+			data.take(p.AppDataUpdate)
 		default:
 			seen[onceKey(p)] = true
 		}
@@ -86,6 +90,10 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 				reinit = i
 			}
 			continue
+		case wire.ProposalTypeAppDataUpdate:
+			if !data.take(p.Proposal.AppDataUpdate) {
+				continue
+			}
 		}
 		if key := onceKey(p.Proposal); key != "" {
 			if seen[key] {
@@ -120,4 +128,48 @@ func onceKey(p *wire.Proposal) string {
 		return "extensions"
 	}
 	return ""
+}
+
+// dataChoice chooses AppDataUpdates that go together (draft-ietf-mls-extensions
+// Section 4.7): of one component either one removal of what is there, or updates
+// that the application takes one after the other.
+type dataChoice struct {
+	config     *Config
+	dictionary *wire.AppDataDictionary
+	updates    map[wire.ComponentID][][]byte
+	removed    map[wire.ComponentID]bool
+}
+
+func (g *Group) newDataChoice() *dataChoice {
+	c := &dataChoice{
+		config: g.config, dictionary: g.public.Dictionary(),
+		updates: map[wire.ComponentID][][]byte{}, removed: map[wire.ComponentID]bool{},
+	}
+	if c.dictionary == nil {
+		c.dictionary = &wire.AppDataDictionary{}
+	}
+	return c
+}
+
+// take says whether an AppDataUpdate goes together with those taken before, and
+// takes it if so.
+func (c *dataChoice) take(u *wire.AppDataUpdate) bool {
+	id, earlier := u.ComponentID, c.updates[u.ComponentID]
+	old, found := c.dictionary.Get(id)
+	switch {
+	case c.config.AppData == nil || c.removed[id]:
+		return false
+	case u.Op == wire.AppDataUpdateOperationRemove:
+		if !found || len(earlier) > 0 {
+			return false
+		}
+		c.removed[id] = true
+		return true
+	}
+	updates := append(earlier[:len(earlier):len(earlier)], u.Update)
+	if _, err := c.config.AppData(id, old, updates); err != nil {
+		return false
+	}
+	c.updates[id] = updates
+	return true
 }

@@ -3,6 +3,7 @@ package mls_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -210,6 +211,67 @@ func TestCommitChoosesProposals(t *testing.T) {
 	value := commitOf(t, w, w.Members[0], mls.CommitParams{Proposals: []wire.Proposal{mls.RemoveProposal(updated.Group.OwnLeaf())}})
 	if len(value.Staged.Removed) != 3 || len(value.Staged.Updated) != 0 {
 		t.Fatal("a removal by value does not come before a held update")
+	}
+}
+
+// Held AppDataUpdates that exclude each other, or that the application refuses,
+// are left out of a commit: no member can wedge the group by proposing them.
+func TestCommitChoosesAppDataUpdates(t *testing.T) {
+	w := trio(t, 4)
+	refusing := func(id wire.ComponentID, old []byte, updates [][]byte) ([]byte, error) {
+		for _, u := range updates {
+			if string(u) == "refused" {
+				return nil, errors.New("not like this")
+			}
+		}
+		return mlstest.Replace(id, old, updates)
+	}
+	for _, c := range w.Members {
+		c.Config.AppData = refusing
+	}
+	there := wire.ComponentID(0x8001)
+	w.Commit(w.Members[0], mls.CommitParams{Proposals: []wire.Proposal{mls.AppDataUpdateProposal(there, []byte("there"))}})
+	propose := func(by int, p wire.Proposal) wire.ProposalRef {
+		t.Helper()
+		out, err := w.Members[by].Group.Propose(mls.ProposeParams{Now: w.Now, Proposal: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Propose(w.Members[by], out)
+		return out.Ref
+	}
+	good := []wire.ProposalRef{
+		propose(1, mls.AppDataRemoveProposal(there)),
+		propose(1, mls.AppDataUpdateProposal(0x8002, []byte("first"))),
+	}
+	propose(2, mls.AppDataRemoveProposal(there))                      // a second removal
+	propose(2, mls.AppDataUpdateProposal(there, []byte("after all"))) // removed and changed
+	propose(2, mls.AppDataRemoveProposal(0x8002))                     // changed and removed
+	propose(2, mls.AppDataRemoveProposal(0x8003))                     // nothing to remove
+	propose(3, mls.AppDataUpdateProposal(0x8004, []byte("refused")))  // by the application
+	good = append(good, propose(3, mls.AppDataUpdateProposal(0x8002, []byte("second"))))
+
+	commit := commitOf(t, w, w.Members[0], mls.CommitParams{})
+	var got []wire.ProposalRef
+	for _, p := range commit.Staged.Proposals {
+		got = append(got, p.Ref)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(good) {
+		t.Fatalf("committed %x, not %x", got, good)
+	}
+	byValue := commitOf(t, w, w.Members[0], mls.CommitParams{
+		Proposals: []wire.Proposal{mls.AppDataUpdateProposal(there, []byte("by value"))},
+	})
+	if n := len(byValue.Staged.Proposals); n != 4 {
+		t.Fatalf("%d proposals beside an update by value, not the three updates", n-1)
+	}
+	w.Commit(w.Members[0], mls.CommitParams{})
+	d := w.Members[1].Group.Public().Dictionary()
+	if _, found := d.Get(there); found {
+		t.Error("the removed component is still there")
+	}
+	if data, _ := d.Get(0x8002); string(data) != "second" {
+		t.Errorf("the changed component holds %q", data)
 	}
 }
 
