@@ -133,7 +133,7 @@ func (c *Config) options(now time.Time) follower.Options {
 // who enters begins with.
 func (c *Config) enterPublic(cs *suite.Suite, info *wire.GroupInfo, encoded []byte, now time.Time) (*follower.Group, error) {
 	if info.GroupContext.CipherSuite != cs.ID() {
-		return nil, fmt.Errorf("%w: it is of suite %#06x, not %#06x", ErrGroupInfo, uint16(info.GroupContext.CipherSuite), uint16(cs.ID()))
+		return nil, fmt.Errorf("%w: it is of suite %#04x, not %#04x", ErrGroupInfo, uint16(info.GroupContext.CipherSuite), uint16(cs.ID()))
 	}
 	if data, found := info.Extensions.Find(wire.ExtensionTypeRatchetTree); found {
 		encoded = data

@@ -65,7 +65,7 @@ func newWelcome(cs *suite.Suite, random io.Reader, joiners []joiner, committer t
 // openGroupSecrets decrypts what a Welcome has for one KeyPackage.
 func openGroupSecrets(cs *suite.Suite, w *wire.Welcome, bundle *KeyPackageBundle) (*wire.GroupSecrets, error) {
 	if bundle.KeyPackage.CipherSuite != w.CipherSuite {
-		return nil, fmt.Errorf("%w: the welcome is of suite %#06x, the key package of %#06x", ErrNotForUs, uint16(w.CipherSuite), uint16(bundle.KeyPackage.CipherSuite))
+		return nil, fmt.Errorf("%w: the welcome is of suite %#04x, the key package of %#04x", ErrNotForUs, uint16(w.CipherSuite), uint16(bundle.KeyPackage.CipherSuite))
 	}
 	ref := cs.KeyPackageRef(&bundle.KeyPackage)
 	i := slices.IndexFunc(w.Secrets, func(s wire.EncryptedGroupSecrets) bool { return string(s.NewMember) == string(ref) })

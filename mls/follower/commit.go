@@ -111,7 +111,7 @@ func (s *Staged) CheckWelcome(welcomes ...*wire.Welcome) error {
 	}
 	for _, w := range welcomes {
 		if w.CipherSuite != s.group.cs.ID() {
-			return invalid(ErrWelcome, "its cipher suite is %#06x, not %#06x", uint16(w.CipherSuite), uint16(s.group.cs.ID()))
+			return invalid(ErrWelcome, "its cipher suite is %#04x, not %#04x", uint16(w.CipherSuite), uint16(s.group.cs.ID()))
 		}
 		for i := range w.Secrets {
 			if !open[string(w.Secrets[i].NewMember)] {

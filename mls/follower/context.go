@@ -2,7 +2,6 @@ package follower
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,7 +20,7 @@ type terms struct {
 func readTerms(x wire.Extensions) (terms, error) {
 	var t terms
 	if twice, found := x.Duplicate(); found {
-		return t, invalid(ErrExtensions, "type %#06x occurs twice", uint16(twice))
+		return t, invalid(ErrExtensions, "type %#04x occurs twice", uint16(twice))
 	}
 	var required wire.RequiredCapabilities
 	found, err := x.Decode(wire.ExtensionTypeRequiredCapabilities, &required)
@@ -113,7 +112,7 @@ func appData(x wire.Extensions, list []Proposal, o *Options) (wire.Extensions, e
 		return x, nil
 	}
 	if o.AppData == nil {
-		return nil, invalid(ErrProposal, "AppDataUpdate: component %#06x is not known here", uint16(order[0]))
+		return nil, invalid(ErrProposal, "AppDataUpdate: component %#04x is not known here", uint16(order[0]))
 	}
 	var d wire.AppDataDictionary
 	if _, err := x.Decode(wire.ExtensionTypeAppDataDictionary, &d); err != nil {
@@ -128,15 +127,15 @@ func appData(x wire.Extensions, list []Proposal, o *Options) (wire.Extensions, e
 		old, had := entries[id]
 		switch {
 		case c.removes > 1 || c.removes == 1 && len(c.updates) > 0:
-			return nil, invalid(ErrProposalList, "component %#06x is removed and changed more than once", uint16(id))
+			return nil, invalid(ErrProposalList, "component %#04x is removed and changed more than once", uint16(id))
 		case c.removes == 1 && !had:
-			return nil, invalid(ErrProposal, "AppDataUpdate: component %#06x has nothing to remove", uint16(id))
+			return nil, invalid(ErrProposal, "AppDataUpdate: component %#04x has nothing to remove", uint16(id))
 		case c.removes == 1:
 			delete(entries, id)
 		default:
 			data, err := o.AppData(id, old, c.updates)
 			if err != nil {
-				return nil, invalid(ErrProposal, "AppDataUpdate: component %#06x: %w", uint16(id), err)
+				return nil, invalid(ErrProposal, "AppDataUpdate: component %#04x: %w", uint16(id), err)
 			}
 			entries[id] = data
 		}
@@ -164,6 +163,3 @@ func (g *Group) CheckAuthenticatedData(data []byte) error {
 	}
 	return nil
 }
-
-// describe names a leaf index in errors.
-func describe(l uint32) string { return fmt.Sprintf("leaf %d", l) }

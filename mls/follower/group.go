@@ -61,11 +61,11 @@ func Create(cs *suite.Suite, groupID []byte, extensions wire.Extensions, leaf *w
 func Join(cs *suite.Suite, info *wire.GroupInfo, t *tree.Unverified, o Options) (*Group, error) {
 	c := &info.GroupContext
 	if c.CipherSuite != cs.ID() {
-		return nil, invalid(ErrGroupInfo, "it is of cipher suite %#06x, not %#06x", uint16(c.CipherSuite), uint16(cs.ID()))
+		return nil, invalid(ErrGroupInfo, "it is of cipher suite %#04x, not %#04x", uint16(c.CipherSuite), uint16(cs.ID()))
 	}
 	leaf := t.Leaf(tree.LeafIndex(info.Signer))
 	if leaf == nil {
-		return nil, invalid(ErrGroupInfo, "its signer, %s, is not a member", describe(info.Signer))
+		return nil, invalid(ErrGroupInfo, "its signer, leaf %d, is not a member", info.Signer)
 	}
 	if err := checkGroupInfoForm(cs, info, leaf); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (g *Group) Dictionary() *wire.AppDataDictionary { return g.terms.dictionary
 func (g *Group) CheckGroupInfo(info *wire.GroupInfo) error {
 	leaf := g.tree.Leaf(tree.LeafIndex(info.Signer))
 	if leaf == nil {
-		return invalid(ErrGroupInfo, "its signer, %s, is not a member", describe(info.Signer))
+		return invalid(ErrGroupInfo, "its signer, leaf %d, is not a member", info.Signer)
 	}
 	if !bytes.Equal(wire.Marshal(&info.GroupContext), g.encoded) {
 		return invalid(ErrGroupInfo, "its group context is another one")
@@ -149,7 +149,7 @@ func (g *Group) CheckGroupInfo(info *wire.GroupInfo) error {
 // checkGroupInfoForm checks what a GroupInfo says by itself, and its signature.
 func checkGroupInfoForm(cs *suite.Suite, info *wire.GroupInfo, signer *wire.LeafNode) error {
 	if t, twice := info.Extensions.Duplicate(); twice {
-		return invalid(ErrGroupInfo, "extension type %#06x occurs twice", uint16(t))
+		return invalid(ErrGroupInfo, "extension type %#04x occurs twice", uint16(t))
 	}
 	var pub wire.ExternalPub
 	found, err := info.Extensions.Decode(wire.ExtensionTypeExternalPub, &pub)
@@ -165,7 +165,7 @@ func checkGroupInfoForm(cs *suite.Suite, info *wire.GroupInfo, signer *wire.Leaf
 		return invalid(ErrGroupInfo, "its confirmation tag has %d bytes, not %d", len(info.ConfirmationTag), cs.HashSize())
 	}
 	if !cs.VerifyWithLabel(signer.SignatureKey, "GroupInfoTBS", wire.Marshal((*wire.GroupInfoTBS)(info)), info.Signature) {
-		return invalid(ErrSignature, "of the group info by %s", describe(info.Signer))
+		return invalid(ErrSignature, "of the group info by leaf %d", info.Signer)
 	}
 	return nil
 }

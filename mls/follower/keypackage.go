@@ -145,7 +145,7 @@ func checkKeyPackageForm(cs *suite.Suite, k *wire.KeyPackage, o *Options) error 
 		return invalid(ErrKeyPackage, "its version is %d", k.Version)
 	}
 	if k.CipherSuite != cs.ID() {
-		return invalid(ErrKeyPackage, "its cipher suite is %#06x, not %#06x", uint16(k.CipherSuite), uint16(cs.ID()))
+		return invalid(ErrKeyPackage, "its cipher suite is %#04x, not %#04x", uint16(k.CipherSuite), uint16(cs.ID()))
 	}
 	if err := cs.ValidateHPKEPublicKey(k.InitKey); err != nil {
 		return invalid(ErrKeyPackage, "init_key: %w", err)

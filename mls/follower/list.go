@@ -75,7 +75,7 @@ func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) er
 				return invalid(ErrProposalList, "%s of the committer itself", t)
 			}
 			if touched[l] {
-				return invalid(ErrProposalList, "two proposals change %s", describe(uint32(l)))
+				return invalid(ErrProposalList, "two proposals change leaf %d", l)
 			}
 			touched[l] = true
 		}

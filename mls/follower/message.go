@@ -51,7 +51,7 @@ func (g *Group) senderKey(c *wire.FramedContent) (wire.SignaturePublicKey, error
 		if leaf := g.tree.Leaf(tree.LeafIndex(c.Sender.LeafIndex)); leaf != nil {
 			return leaf.SignatureKey, nil
 		}
-		return nil, invalid(ErrSender, "%s is not a member", describe(c.Sender.LeafIndex))
+		return nil, invalid(ErrSender, "leaf %d is not a member", c.Sender.LeafIndex)
 	case wire.SenderTypeExternal:
 		if isCommit {
 			return nil, invalid(ErrSender, "an external sender cannot commit")

@@ -87,7 +87,7 @@ func (g *Group) checkProposal(p *Proposal, o *Options) error {
 		return g.checkUpdate(p, o)
 	case wire.ProposalTypeRemove:
 		if g.tree.Leaf(tree.LeafIndex(x.Remove.Removed)) == nil {
-			return invalid(ErrProposal, "Remove: %s is not a member", describe(x.Remove.Removed))
+			return invalid(ErrProposal, "Remove: leaf %d is not a member", x.Remove.Removed)
 		}
 		return nil
 	case wire.ProposalTypePSK:
@@ -97,7 +97,7 @@ func (g *Group) checkProposal(p *Proposal, o *Options) error {
 			return invalid(ErrProposal, "ReInit: version %d is older than the group's", x.ReInit.Version)
 		}
 		if t, twice := x.ReInit.Extensions.Duplicate(); twice {
-			return invalid(ErrProposal, "ReInit: extension type %#06x occurs twice", uint16(t))
+			return invalid(ErrProposal, "ReInit: extension type %#04x occurs twice", uint16(t))
 		}
 		return nil
 	case wire.ProposalTypeGroupContextExtensions:
@@ -124,7 +124,7 @@ func (g *Group) checkUpdate(p *Proposal, o *Options) error {
 	lo := o.leaf(wire.LeafNodeSourceUpdate, g.context.GroupID, l, g.tree.Leaf(l))
 	lo.SignatureVerified = p.verified
 	if err := tree.ValidateLeaf(g.cs, &p.Proposal.Update.LeafNode, lo); err != nil {
-		return invalid(ErrProposal, "Update of %s: %w", describe(uint32(l)), err)
+		return invalid(ErrProposal, "Update of leaf %d: %w", l, err)
 	}
 	return nil
 }

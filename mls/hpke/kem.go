@@ -78,7 +78,7 @@ func lookup(cs *suite.Suite) (kem, error) {
 	case suite.KEMMLKEM768X25519:
 		return hybrid{}, nil
 	}
-	return nil, fmt.Errorf("%w: KEM %#06x of %v", ErrNoKEM, uint16(cs.KEM()), cs)
+	return nil, fmt.Errorf("%w: KEM %#04x of %v", ErrNoKEM, uint16(cs.KEM()), cs)
 }
 
 // nist is a NIST curve (RFC 9180 §7.1.3): private keys are scalars below the

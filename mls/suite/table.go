@@ -118,7 +118,7 @@ func Lookup(id wire.CipherSuite) (*Suite, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w %#06x", ErrUnknown, uint16(id))
+	return nil, fmt.Errorf("%w %#04x", ErrUnknown, uint16(id))
 }
 
 // Known returns the code points of all suites that this program knows, in the

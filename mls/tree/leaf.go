@@ -119,7 +119,7 @@ func checkLeaf(cs *suite.Suite, leaf *wire.LeafNode, o *LeafOptions) error {
 // otherwise ignored.
 func CheckExtensions(x wire.Extensions, c *wire.Capabilities) error {
 	if t, twice := x.Duplicate(); twice {
-		return fmt.Errorf("%w: type %#06x occurs twice", ErrExtensions, uint16(t))
+		return fmt.Errorf("%w: type %#04x occurs twice", ErrExtensions, uint16(t))
 	}
 	lists := func(t wire.ExtensionType) bool { return slices.Contains(c.Extensions, t) }
 	if len(x) > 8 { // or sixty thousand types are each looked for in a list of millions
@@ -128,7 +128,7 @@ func CheckExtensions(x wire.Extensions, c *wire.Capabilities) error {
 	}
 	for i := range x {
 		if t := x[i].ExtensionType; !IsDefaultExtension(t) && !lists(t) {
-			return fmt.Errorf("%w: its own extension type %#06x is not listed", ErrCapabilities, uint16(t))
+			return fmt.Errorf("%w: its own extension type %#04x is not listed", ErrCapabilities, uint16(t))
 		}
 	}
 	var d wire.AppDataDictionary
@@ -183,7 +183,7 @@ func (t *Tree) CheckSupport(groupContext wire.Extensions, required *wire.Require
 			return nil
 		}
 		return t.blame(func(c *wire.Capabilities) bool { return slices.Contains(c.Extensions, x) },
-			fmt.Errorf("%w: extension type %#06x is not supported", ErrCapabilities, uint16(x)))
+			fmt.Errorf("%w: extension type %#04x is not supported", ErrCapabilities, uint16(x)))
 	}
 	credential := func(k wire.CredentialType) error {
 		if t.SupportsCredential(k) {

@@ -116,7 +116,7 @@ func (t ProposalType) String() string {
 	case ProposalTypeSelfRemove:
 		return "SelfRemove"
 	}
-	return fmt.Sprintf("proposal %#06x", uint16(t))
+	return fmt.Sprintf("proposal %#04x", uint16(t))
 }
 
 // LeafNodeSource says how a leaf came into the tree (§7.2).

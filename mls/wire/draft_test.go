@@ -208,3 +208,12 @@ func TestExtensionsWith(t *testing.T) {
 		}
 	}
 }
+
+// TestProposalTypeString writes an unknown type as the registry does.
+func TestProposalTypeString(t *testing.T) {
+	for value, want := range map[ProposalType]string{ProposalTypeAdd: "Add", 0x000b: "proposal 0x000b", 0xf001: "proposal 0xf001"} {
+		if got := value.String(); got != want {
+			t.Errorf("%d is written %q, not %q", value, got, want)
+		}
+	}
+}
