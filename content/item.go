@@ -350,33 +350,33 @@ func join(before, i Item) (Item, bool) {
 			return b, true
 		}
 	case RoomInfo:
-		switch a := i.(type) {
-		case Attachment:
-			if a.Disposition == DispositionIcon && b.Picture == nil {
-				b.Picture = &a
-				return b, true
-			}
-		case FileInfo:
-			if b.Picture != nil {
-				b.Picture.Info = a
-				return b, true
-			}
+		if joinPicture(&b.Picture, i) {
+			return b, true
 		}
 	case Profile:
-		switch a := i.(type) {
-		case Attachment:
-			if a.Disposition == DispositionIcon && b.Picture == nil {
-				b.Picture = &a
-				return b, true
-			}
-		case FileInfo:
-			if b.Picture != nil {
-				b.Picture.Info = a
-				return b, true
-			}
+		if joinPicture(&b.Picture, i) {
+			return b, true
 		}
 	}
 	return nil, false
+}
+
+// joinPicture takes an icon as a picture that is not there yet, or what is known
+// of the picture.
+func joinPicture(picture **Attachment, i Item) bool {
+	switch i := i.(type) {
+	case Attachment:
+		if i.Disposition == DispositionIcon && *picture == nil {
+			*picture = &i
+			return true
+		}
+	case FileInfo:
+		if *picture != nil {
+			(*picture).Info = i
+			return true
+		}
+	}
+	return false
 }
 
 func mediaTypeOfPart(p Part) string {
