@@ -44,7 +44,7 @@ var sceneOf = sync.OnceValue(func() *scene {
 	must(err)
 	var m wire.MLSMessage
 	must(wire.Unmarshal(update.Message, &m))
-	public, err = public.HoldProposal(authenticated(m.PublicMessage), s.options())
+	public, err = public.HoldProposal(follower.Authenticated(m.PublicMessage), s.options())
 	must(err)
 	s.follower = public
 	add := mls.AddProposal(&w.Client().KeyPackage(w.Now).KeyPackage)
@@ -80,10 +80,6 @@ var sceneOf = sync.OnceValue(func() *scene {
 
 func (s *scene) options() follower.Options {
 	return follower.Options{Now: s.w.Now, AppData: mlstest.Replace}
-}
-
-func authenticated(m *wire.PublicMessage) *wire.AuthenticatedContent {
-	return &wire.AuthenticatedContent{WireFormat: wire.WireFormatPublicMessage, Content: m.Content, Auth: m.Auth}
 }
 
 // onlySecretsTell says that an error is one that public state cannot see.
@@ -133,7 +129,7 @@ func FuzzFollowerAgainstMember(f *testing.F) {
 		received, memberErr := s.member.Group.Process(message, mls.ProcessParams{Now: s.w.Now})
 		var next *follower.Group
 		var followerErr error
-		ac := authenticated(m.PublicMessage)
+		ac := follower.Authenticated(m.PublicMessage)
 		switch ac.Content.ContentType {
 		case wire.ContentTypeCommit:
 			var staged *follower.Staged

@@ -27,8 +27,8 @@ type KeyPackageParams struct {
 	NotBefore, NotAfter time.Time
 	// LeafExtensions go into the leaf, Extensions into the KeyPackage.
 	LeafExtensions, Extensions wire.Extensions
-	// LastResort marks a KeyPackage that may be used more than once (draft
-	// -ietf-mls-extensions Section 6.4). Its private keys must then be kept
+	// LastResort marks a KeyPackage that may be used more than once
+	// (draft-ietf-mls-extensions Section 6.4). Its private keys must then be kept
 	// after a join; see [KeyPackageBundle.LastResort].
 	LastResort bool
 }

@@ -48,8 +48,7 @@ func naiveLevel(x int) int {
 func naiveLeft(x int) int  { return x ^ 1<<(naiveLevel(x)-1) }
 func naiveRight(x int) int { return x ^ 3<<(naiveLevel(x)-1) }
 
-// path lists the nodes from below the root of a subtree down to a leaf's node,
-// the root first and the leaf not included.
+// ancestors lists the nodes above a leaf, from the leaf up to the root.
 func (t *NaiveTree) ancestors(leaf int) []int {
 	var down []int
 	for x := t.root(); x != 2*leaf; {
@@ -61,7 +60,7 @@ func (t *NaiveTree) ancestors(leaf int) []int {
 		}
 	}
 	slices.Reverse(down)
-	return down // from the leaf up
+	return down
 }
 
 // below reports whether a leaf stands in the subtree of a node.
