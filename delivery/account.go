@@ -12,8 +12,7 @@ import (
 // EnrolRequest makes a device known: POST /v1/devices. No session is needed,
 // the credential signs for itself.
 type EnrolRequest struct {
-	Credential []byte `json:"credential"`     // identity.Credential bytes
-	Work       []byte `json:"work,omitempty"` // answer to a CodeSolveWork refusal
+	Credential []byte `json:"credential"` // identity.Credential bytes
 }
 
 // DeviceView is a device as its own identity sees it: GET /v1/devices.
@@ -101,7 +100,7 @@ type KeyPackageCount struct {
 type ClaimRequest struct {
 	Identity identity.PublicKey `json:"identity"`
 	Suite    uint16             `json:"suite"`
-	Room     RoomID             `json:"room"` // what it is for; the budget's subject
+	Room     RoomID             `json:"room"` // what the packages are for
 }
 
 // ClaimResponse carries one package for each device that had one.

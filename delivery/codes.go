@@ -84,7 +84,7 @@ func (c Code) Temporary() bool {
 	return false
 }
 
-// Work is a proof-of-work demand (DESIGN: limits).
+// Work is a proof-of-work demand; [WorkBits] says what answers it.
 type Work struct {
 	Seed []byte `json:"seed"` // the service's rotating seed
 	Bits int    `json:"bits"` // leading zero bits of SHA-256

@@ -25,5 +25,5 @@
 // rings for; whatever it loses is read from the log.
 //
 // A refusal is a [*Error]: its [Code] says what the receiver does now. Begin
-// reading at [AppendRequest], then ports.go.
+// reading at [AppendRequest], then ports.go and the two beside it.
 package delivery

@@ -64,7 +64,7 @@ const MaxNumber = 1 << 62
 type Entry struct {
 	Seq        uint64    // from 1, contiguous except after KindIncarnation
 	Epoch      uint64    // the epoch that the bytes belong to
-	Kind       EntryKind //
+	Kind       EntryKind // what the bytes are
 	AcceptedMS int64     // Unix milliseconds, the service's clock
 	Bytes      []byte    // MLSMessage, RFC 9420 §6
 }

@@ -30,6 +30,7 @@ type plan struct {
 // outcome is what the room's transaction did.
 type outcome struct {
 	accepted delivery.Accepted
+	opened   bool // the room was healing, and is no more
 }
 
 // heldProposal is a held proposal, decoded.
@@ -279,7 +280,7 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 			return nil
 		}
 		room := tx.Room()
-		if err := s.open(tx, in, known && room.Epoch == in.epoch, now); err != nil {
+		if done.opened, err = s.open(tx, in, known && room.Epoch == in.epoch, now); err != nil {
 			return err
 		}
 		if room.Incarnation > 0 {
@@ -329,36 +330,40 @@ func (s *Server) order(ctx context.Context, in *incoming, p *plan) (outcome, err
 	if errors.Is(err, delivery.ErrNotFound) {
 		return done, delivery.Refuse(delivery.CodeNotFound, "no such room, or this device is not in it")
 	}
+	if err == nil && done.opened {
+		s.healing.forget(in.room)
+	}
 	return done, err
 }
 
 // open checks what stands before the epoch: the room takes entries, and the
-// device is in it, unless that is known already. A joining device is not, yet.
-func (s *Server) open(tx delivery.RoomTx, in *incoming, member bool, now time.Time) error {
+// device is in it, unless that is known already. A joining device is not, yet. A
+// room that has waited long enough for its members it opens.
+func (s *Server) open(tx delivery.RoomTx, in *incoming, member bool, now time.Time) (opened bool, err error) {
 	if in.old != nil {
 		if tx.Room().Status != delivery.RoomHealing {
-			return delivery.Refuse(delivery.CodeConflict, "the room is not healing")
+			return false, delivery.Refuse(delivery.CodeConflict, "the room is not healing")
 		}
-		return nil
+		return false, nil
 	}
 	external := in.kind == delivery.KindCommit && in.public.Content.Sender.SenderType == wire.SenderTypeNewMemberCommit
 	if !external && !member && in.device.ID != (identity.DeviceID{}) {
 		if _, err := tx.Member(in.device.ID); err != nil {
-			return err
+			return false, err
 		}
 	}
 	switch room := tx.Room(); room.Status {
 	case delivery.RoomSucceeded:
-		return delivery.Refuse(delivery.CodeSucceeded, "the room has a successor and takes no more entries")
+		return false, delivery.Refuse(delivery.CodeSucceeded, "the room has a successor and takes no more entries")
 	case delivery.RoomHealing:
 		// The home's own proposals wait for somebody who may hold what came before.
 		s.healing.begun(room, now)
 		if in.device.ID == (identity.DeviceID{}) || !s.healed(room, now) {
-			return &delivery.Error{Code: delivery.CodeHealing, Detail: "the room is being put together again: offer kept entries, wait, send again", RetryAfter: healRetry}
+			return false, &delivery.Error{Code: delivery.CodeHealing, Detail: "the room is being put together again: offer kept entries, wait, send again", RetryAfter: healRetry}
 		}
-		return tx.SetStatus(delivery.RoomOpen, nil)
+		return true, tx.SetStatus(delivery.RoomOpen, nil)
 	}
-	return nil
+	return false, nil
 }
 
 func sameHeld(refs [][]byte, held []delivery.HeldProposal) bool {
