@@ -72,12 +72,30 @@ func clientAddress(proxies []netip.Prefix) func(*http.Request) string {
 		}
 		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 		for i := len(hops) - 1; i >= 0 && trusted(host); i-- {
-			if hop := strings.TrimSpace(hops[i]); hop != "" {
-				host = hop
+			hop := strings.TrimSpace(hops[i])
+			if hop == "" {
+				continue
 			}
+			a, ok := hopAddress(hop)
+			if !ok {
+				break // it says nothing: then whoever wrote it is the sender
+			}
+			host = a
 		}
 		return host
 	}
+}
+
+// hopAddress reads one entry of X-Forwarded-For: an address, with a port behind some
+// proxies.
+func hopAddress(hop string) (string, bool) {
+	if a, err := netip.ParseAddr(strings.Trim(hop, "[]")); err == nil {
+		return a.String(), true
+	}
+	if a, err := netip.ParseAddrPort(hop); err == nil {
+		return a.Addr().String(), true
+	}
+	return "", false
 }
 
 // quiet keeps the HTTP server's own complaints, which name addresses, out of

@@ -226,7 +226,7 @@ func (n *Node) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
-	failed := make(chan error, 3)
+	failed := make(chan error, 4) // one of each: who fails waits for nobody to hear of it
 	start := func(what string, run func() error) {
 		wg.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, http.ErrServerClosed) {

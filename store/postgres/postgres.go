@@ -191,8 +191,9 @@ func state(err error) string {
 	return ""
 }
 
-// conflict reports whether the same transaction may succeed when run again:
-// serialization failure, deadlock, lock not available in time.
+// conflict reports whether the same transaction may succeed when run again at
+// once: serialization failure, deadlock. A lock that was not free within its
+// timeout is not among them: whoever holds it keeps it for longer than a retry.
 func conflict(err error) bool {
 	switch state(err) {
 	case "40001", "40P01":
