@@ -7,14 +7,16 @@ import (
 )
 
 // mergePath validates a commit's path and merges it into the tree (§12.4.2,
-// §7.5).
-func (d *Draft) mergePath(path *wire.UpdatePath, o *Options) (*tree.Tree, error) {
+// §7.5). leafVerified says that the signature of its leaf node, at the
+// committer's place, was verified.
+func (d *Draft) mergePath(path *wire.UpdatePath, leafVerified bool, o *Options) (*tree.Tree, error) {
 	g := d.group
 	previous := d.Former
 	if !d.External {
 		previous = g.tree.Leaf(d.Committer)
 	}
 	lo := o.leaf(wire.LeafNodeSourceCommit, g.context.GroupID, d.Committer, previous)
+	lo.SignatureVerified = leafVerified
 	if err := tree.ValidateLeaf(g.cs, &path.LeafNode, lo); err != nil {
 		return nil, invalid(ErrPath, "its leaf node: %w", err)
 	}

@@ -83,6 +83,12 @@ func checkLeafSignature(cs *suite.Suite, leaf *wire.LeafNode, groupID []byte, l 
 	return fmt.Errorf("%w: of a leaf node", ErrSignature)
 }
 
+// AddLeafSignature puts the signature of a leaf at l into a batch. When the batch
+// verifies, [LeafOptions.SignatureVerified] may be set for that leaf and place.
+func AddLeafSignature(b *suite.SignatureBatch, leaf *wire.LeafNode, groupID []byte, l LeafIndex) {
+	b.Add(leaf.SignatureKey, "LeafNodeTBS", leafTBS(leaf, groupID, l), leaf.Signature)
+}
+
 // checkLeaf is ValidateLeaf without the signature and the credential.
 func checkLeaf(cs *suite.Suite, leaf *wire.LeafNode, o *LeafOptions) error {
 	if o.Source != 0 && leaf.LeafNodeSource != o.Source {

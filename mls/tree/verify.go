@@ -145,7 +145,7 @@ func (t *Tree) checkLeaves(o *VerifyOptions) error {
 			if err := checkLeaf(t.cs, m.leaf, &lo); err != nil {
 				return atLeaf(m.index, err)
 			}
-			batch.Add(m.leaf.SignatureKey, "LeafNodeTBS", leafTBS(m.leaf, o.GroupID, m.index), m.leaf.Signature)
+			AddLeafSignature(batch, m.leaf, o.GroupID, m.index)
 		}
 		if batch.Verify() {
 			return nil
