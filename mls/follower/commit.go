@@ -53,7 +53,7 @@ func (g *Group) verifyWithLeaf(ac *wire.AuthenticatedContent, key wire.Signature
 		return false
 	}
 	batch := g.cs.NewSignatureBatch()
-	batch.Add(key, "FramedContentTBS", contentTBS(ac, g.encoded), ac.Auth.Signature)
+	batch.Add(key, "FramedContentTBS", ac.TBS(g.encoded), ac.Auth.Signature)
 	tree.AddLeafSignature(batch, &path.LeafNode, g.context.GroupID, tree.LeafIndex(ac.Content.Sender.LeafIndex))
 	return batch.Verify()
 }
