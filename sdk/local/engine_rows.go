@@ -50,11 +50,13 @@ func (e engine) named(ctx context.Context, l sdk.Line, id content.MessageID) (st
 }
 
 func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) (None, error) {
+	stopped := false
 	give := func(row Row, err error) error {
 		if err != nil {
 			return err
 		}
 		if err = f(row); errors.Is(err, ErrStop) {
+			stopped = true
 			return sdk.ErrEnough
 		}
 		return err
@@ -64,7 +66,11 @@ func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) 
 		l.Told = r.told()
 		l.Activity = func(a sdk.Activity, begins bool) error { return give(e.activityRow(ctx, a, begins)) }
 	}
-	return None{}, e.Engine.Listen(ctx, l, func(l sdk.Line) error { return give(e.row(ctx, l)) })
+	err := e.Engine.Listen(ctx, l, func(l sdk.Line) error { return give(e.row(ctx, l)) })
+	if err == nil && !stopped {
+		err = ctx.Err() // it was ended, not satisfied: who waits elsewhere asks the next owner
+	}
+	return None{}, err
 }
 
 // maxHistory bounds the lines of one history that are looked at.
