@@ -2,6 +2,7 @@ package mls
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,7 @@ func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 
 // committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
 // a SelfRemove over a Remove over the newest Update of a leaf, each key package
-// and pre-shared key once, one GroupContextExtensions, the AppDataUpdates of a
+// once, each pre-shared key once and only if this client has it, one GroupContextExtensions, the AppDataUpdates of a
 // component that go together and that the application takes, a ReInit only
 // alone. Our own updates and removals of ourselves are for others to commit.
 // What the commit brings by value comes first.
@@ -90,6 +91,12 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 				reinit = i
 			}
 			continue
+		case wire.ProposalTypePSK:
+			secret, err := g.psk(p.Proposal.PreSharedKey.PSK)
+			if errors.Is(err, ErrMissingPSK) {
+				continue
+			}
+			secret.Wipe()
 		case wire.ProposalTypeAppDataUpdate:
 			if !data.take(p.Proposal.AppDataUpdate) {
 				continue

@@ -275,6 +275,28 @@ func TestCommitChoosesAppDataUpdates(t *testing.T) {
 	}
 }
 
+// A held pre-shared key that this client lacks is for others to commit.
+func TestCommitLeavesUnknownPSKs(t *testing.T) {
+	w := trio(t, 3)
+	by, other := w.Members[0], w.Members[1]
+	other.PSKs["known to one"] = mls.Secret("the secret of one")
+	p, err := other.Group.ExternalPSKProposal(w.Random(), []byte("known to one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.Group.Propose(mls.ProposeParams{Now: w.Now, Proposal: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Propose(other, out)
+	if n := len(commitOf(t, w, other, mls.CommitParams{}).Staged.Proposals); n != 1 {
+		t.Fatalf("who has the key commits %d proposals", n)
+	}
+	if staged := w.Commit(by, mls.CommitParams{}); len(staged.Proposals) != 0 {
+		t.Fatalf("who lacks the key commits %d proposals", len(staged.Proposals))
+	}
+}
+
 // A commit that was made before other messages came still uses up nothing twice
 // when it is applied: keys used in between stay used.
 func TestApplyAfterMessages(t *testing.T) {
