@@ -30,87 +30,44 @@ func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 
 // committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
 // a SelfRemove over a Remove over the newest Update of a leaf, each key package
-// once, each pre-shared key once and only if this client has it, one GroupContextExtensions, the AppDataUpdates of a
-// component that go together and that the application takes, a ReInit only
-// alone. Our own updates and removals of ourselves are for others to commit.
-// What the commit brings by value comes first.
+// once, each pre-shared key once and only if this client has it, one
+// GroupContextExtensions, the AppDataUpdates of a component that go together and
+// that the application takes, a ReInit only alone. Our own updates and removals
+// of ourselves are for others to commit. What the commit brings by value comes
+// first.
 func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []wire.ProposalRef {
 	held := g.public.Proposals()
-	rank := func(t wire.ProposalType) int {
-		switch t {
-		case wire.ProposalTypeSelfRemove:
-			return 3
-		case wire.ProposalTypeRemove:
-			return 2
-		case wire.ProposalTypeUpdate:
-			return 1
-		}
-		return 0
+	c := choice{
+		group: g, seen: map[string]bool{}, data: g.newDataChoice(),
+		best: map[tree.LeafIndex]int{}, taken: map[tree.LeafIndex]bool{g.leaf: true},
 	}
-	leafOf := func(p *follower.Proposal) tree.LeafIndex {
-		if p.Proposal.ProposalType == wire.ProposalTypeRemove {
-			return tree.LeafIndex(p.Proposal.Remove.Removed)
-		}
-		return tree.LeafIndex(p.Sender.LeafIndex)
-	}
-	best := map[tree.LeafIndex]int{}
-	seen := map[string]bool{}
-	taken := map[tree.LeafIndex]bool{g.leaf: true}
-	data := g.newDataChoice()
 	for i := range values {
 		switch p := &values[i]; p.ProposalType {
 		case wire.ProposalTypeReInit:
 			return nil
 		case wire.ProposalTypeRemove:
-			taken[tree.LeafIndex(p.Remove.Removed)] = true
-		case wire.ProposalTypeAppDataUpdate:
-			data.take(p.AppDataUpdate)
+			c.taken[tree.LeafIndex(p.Remove.Removed)] = true
 		default:
-			seen[onceKey(p)] = true
+			c.take(p)
 		}
 	}
 	var chosen []int
-	var reinit = -1
+	reinit := -1
 	for i := range held {
 		p := &held[i]
-		if slices.ContainsFunc(skip, func(r wire.ProposalRef) bool { return bytes.Equal(r, p.Ref) }) {
-			continue
-		}
-		switch p.Proposal.ProposalType {
-		case wire.ProposalTypeUpdate, wire.ProposalTypeRemove, wire.ProposalTypeSelfRemove:
-			l := leafOf(p)
-			if taken[l] {
-				continue
-			}
-			if j, ok := best[l]; !ok || rank(p.Proposal.ProposalType) >= rank(held[j].Proposal.ProposalType) {
-				best[l] = i
-			}
-			continue
-		case wire.ProposalTypeReInit:
+		switch {
+		case slices.ContainsFunc(skip, func(r wire.ProposalRef) bool { return bytes.Equal(r, p.Ref) }):
+		case p.Proposal.ProposalType == wire.ProposalTypeReInit:
 			if reinit < 0 {
 				reinit = i
 			}
-			continue
-		case wire.ProposalTypePSK:
-			secret, err := g.psk(p.Proposal.PreSharedKey.PSK)
-			if errors.Is(err, ErrMissingPSK) {
-				continue
-			}
-			secret.Wipe()
-		case wire.ProposalTypeAppDataUpdate:
-			if !data.take(p.Proposal.AppDataUpdate) {
-				continue
-			}
+		case rank(p) > 0:
+			c.contend(held, i)
+		case c.take(p.Proposal):
+			chosen = append(chosen, i)
 		}
-		if key := onceKey(p.Proposal); key != "" {
-			if seen[key] {
-				continue
-			}
-			seen[key] = true
-		}
-		chosen = append(chosen, i)
 	}
-	for _, i := range best {
+	for _, i := range c.best {
 		chosen = append(chosen, i)
 	}
 	if len(chosen) == 0 && reinit >= 0 && len(values) == 0 {
@@ -118,10 +75,70 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 	}
 	slices.Sort(chosen) // in the order in which they came
 	refs := make([]wire.ProposalRef, len(chosen))
-	for i, c := range chosen {
-		refs[i] = held[c].Ref
+	for i, at := range chosen {
+		refs[i] = held[at].Ref
 	}
 	return refs
+}
+
+// rank orders the proposals that change one leaf, of which a commit has at most
+// one; it is 0 for all others.
+func rank(p *follower.Proposal) int {
+	switch p.Proposal.ProposalType {
+	case wire.ProposalTypeSelfRemove:
+		return 3
+	case wire.ProposalTypeRemove:
+		return 2
+	case wire.ProposalTypeUpdate:
+		return 1
+	}
+	return 0
+}
+
+// choice is what of a commit's proposals is chosen so far.
+type choice struct {
+	group *Group
+	taken map[tree.LeafIndex]bool // leaves that no held proposal may change
+	best  map[tree.LeafIndex]int  // by leaf, the held proposal that changes it
+	seen  map[string]bool         // the onceKeys
+	data  *dataChoice
+}
+
+// contend lets the held proposal i have its leaf if it outranks the one that has
+// it, or is a newer one of the same rank.
+func (c *choice) contend(held []follower.Proposal, i int) {
+	p := &held[i]
+	l := tree.LeafIndex(p.Sender.LeafIndex)
+	if p.Proposal.ProposalType == wire.ProposalTypeRemove {
+		l = tree.LeafIndex(p.Proposal.Remove.Removed)
+	}
+	if c.taken[l] {
+		return
+	}
+	if j, found := c.best[l]; !found || rank(p) >= rank(&held[j]) {
+		c.best[l] = i
+	}
+}
+
+// take says whether a proposal that changes no member's leaf goes together with
+// those taken before, and takes it if so.
+func (c *choice) take(p *wire.Proposal) bool {
+	switch p.ProposalType {
+	case wire.ProposalTypeAppDataUpdate:
+		return c.data.take(p.AppDataUpdate)
+	case wire.ProposalTypePSK:
+		secret, err := c.group.psk(p.PreSharedKey.PSK)
+		if errors.Is(err, ErrMissingPSK) {
+			return false
+		}
+		secret.Wipe()
+	}
+	key := onceKey(p)
+	if key != "" && c.seen[key] {
+		return false
+	}
+	c.seen[key] = true
+	return true
 }
 
 // onceKey is what two proposals share that exclude each other, "" for none.
