@@ -198,7 +198,7 @@ func (c *Client) send(ctx context.Context, q call) (Response, error) {
 // pause is how long to wait after a try: what the service asks, or 0.2 s
 // doubled each time up to 10 s; in both cases spread by half.
 func (c *Client) pause(try int, refusal *delivery.Error) time.Duration {
-	d := min(100*time.Millisecond<<try, 10*time.Second)
+	d := min(100*time.Millisecond<<min(try, 10), 10*time.Second)
 	if refusal != nil && refusal.RetryAfter > 0 {
 		d = min(refusal.RetryAfter, time.Minute)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -160,6 +162,41 @@ func TestLostHintsAreFoundByLooking(t *testing.T) {
 	defer open[0].mu.Unlock()
 	if len(open[0].gaps) != 0 {
 		t.Errorf("rung twice: %v", open[0].gaps)
+	}
+}
+
+// counting is a store that counts how often a room's row is read.
+type counting struct {
+	delivery.Store
+	reads *atomic.Int64
+}
+
+func (c counting) Room(ctx context.Context, id delivery.RoomID) (delivery.Room, error) {
+	c.reads.Add(1)
+	return c.Store.Room(ctx, id)
+}
+
+// TestAttackCursorsOfOneRoom: a Hello that names one room as often as it can costs
+// one look at it.
+func TestAttackCursorsOfOneRoom(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	p := in.people("ada", "eve")
+	id := group(t, p...)
+	var reads atomic.Int64
+	other := w.start()
+	other.store = counting{w.store, &reads}
+	p[1].at = other
+	ring := p[1].connect(t, slices.Repeat([]delivery.Cursor{{Room: id}}, 10_000)...)
+	if f, ok := ring.next().(*delivery.Gap); !ok || f.Room != id || f.From != 0 {
+		t.Errorf("%+v", f)
+	}
+	p[0].say(id, "rung for behind the cursors")
+	if f, ok := ring.next().(*delivery.EntryFrame); !ok || f.Room != id {
+		t.Errorf("%+v", f)
+	}
+	if n := reads.Load(); n != 1 {
+		t.Errorf("the room was read %d times", n)
 	}
 }
 

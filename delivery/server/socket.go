@@ -179,6 +179,7 @@ func (k *socket) catchUp(ctx context.Context, cursors []delivery.Cursor) {
 		if !member[c.Room] {
 			continue
 		}
+		delete(member, c.Room) // each room is read once, however often it is named
 		room, err := k.s.store.Room(ctx, c.Room)
 		if err != nil {
 			continue // the next look finds it
