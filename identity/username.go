@@ -97,7 +97,8 @@ func (f UsernameFields) check() error {
 }
 
 // checkText refuses text that is too long, not UTF-8, or holds control
-// characters or the bidirectional overrides that let a name pose as another.
+// characters, separators of lines and paragraphs, or the bidirectional overrides
+// that let a name pose as another. lines allows line feeds.
 func checkText(what, s string, limit int, lines bool) error {
 	if len(s) > limit {
 		return fmt.Errorf("%w: %s of %d bytes, at most %d allowed", ErrFormat, what, len(s), limit)
@@ -108,7 +109,7 @@ func checkText(what, s string, limit int, lines bool) error {
 	for _, r := range s {
 		switch {
 		case r == '\n' && lines:
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case unicode.IsControl(r), r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 			return fmt.Errorf("%w: %s holds the control character %U", ErrFormat, what, r)
 		}
 	}

@@ -108,6 +108,7 @@ func TestProfileTextRefused(t *testing.T) {
 		"long name":       func(f *UsernameFields) { f.Profile.DisplayName = strings.Repeat("n", MaxDisplayName+1) },
 		"name of lines":   func(f *UsernameFields) { f.Profile.DisplayName = "a\nb" },
 		"override":        func(f *UsernameFields) { f.Profile.DisplayName = "a\u202eb" },
+		"line separator":  func(f *UsernameFields) { f.Profile.DisplayName = "a\u2028b" },
 		"not UTF-8":       func(f *UsernameFields) { f.Profile.About = "\xff" },
 		"long about":      func(f *UsernameFields) { f.Profile.About = strings.Repeat("n", MaxAbout+1) },
 		"not normalised":  func(f *UsernameFields) { f.Username = "Ada" },
