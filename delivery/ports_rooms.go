@@ -157,6 +157,9 @@ type Rooms interface {
 	Members(ctx context.Context, id RoomID) ([]Membership, error)
 	// RoomsOf are the device's current memberships, by room id.
 	RoomsOf(ctx context.Context, device identity.DeviceID) ([]Membership, error)
+	// HeadsOf are the last seqs of the rooms that the device is in now, 0 for an
+	// empty log.
+	HeadsOf(ctx context.Context, device identity.DeviceID) (map[RoomID]uint64, error)
 	// RoomsOfIdentity are the rooms in which any device of the identity is a
 	// current member: what a further device may ask to join.
 	RoomsOfIdentity(ctx context.Context, id identity.PublicKey) ([]RoomID, error)

@@ -165,7 +165,7 @@ func TestLostHintsAreFoundByLooking(t *testing.T) {
 	}
 }
 
-// counting is a store that counts how often a room's row is read.
+// counting is a store that counts how often rooms' rows are read.
 type counting struct {
 	delivery.Store
 	reads *atomic.Int64
@@ -174,6 +174,11 @@ type counting struct {
 func (c counting) Room(ctx context.Context, id delivery.RoomID) (delivery.Room, error) {
 	c.reads.Add(1)
 	return c.Store.Room(ctx, id)
+}
+
+func (c counting) HeadsOf(ctx context.Context, device identity.DeviceID) (map[delivery.RoomID]uint64, error) {
+	c.reads.Add(1)
+	return c.Store.HeadsOf(ctx, device)
 }
 
 // TestAttackCursorsOfOneRoom: a Hello that names one room as often as it can costs

@@ -166,25 +166,18 @@ func (k *socket) catchUp(ctx context.Context, cursors []delivery.Cursor) {
 	if len(cursors) == 0 {
 		return
 	}
-	mine, err := k.s.store.RoomsOf(ctx, k.device.Device)
+	heads, err := k.s.store.HeadsOf(ctx, k.device.Device)
 	if err != nil {
-		k.s.failed("reading a device's rooms", err)
+		k.s.failed("reading how far a device's rooms are", err)
 		return
 	}
-	member := make(map[delivery.RoomID]bool, len(mine))
-	for _, m := range mine {
-		member[m.Room] = true
-	}
 	for _, c := range cursors {
-		if !member[c.Room] {
+		head, in := heads[c.Room]
+		if !in {
 			continue
 		}
-		delete(member, c.Room) // each room is read once, however often it is named
-		room, err := k.s.store.Room(ctx, c.Room)
-		if err != nil {
-			continue // the next look finds it
-		}
-		if head := room.NextSeq - 1; head > c.After {
+		delete(heads, c.Room) // a room counts once, however often it is named
+		if head > c.After {
 			k.gap(c.Room, c.After)
 			k.ringing(c.Room, head)
 		} else {
@@ -211,23 +204,18 @@ func (k *socket) note(room delivery.RoomID, seq uint64) {
 // look reads what hints may have failed to say: rooms whose log is past what the
 // device was rung for. A room that is seen for the first time begins here.
 func (k *socket) look(ctx context.Context) {
-	mine, err := k.s.store.RoomsOf(ctx, k.device.Device)
+	heads, err := k.s.store.HeadsOf(ctx, k.device.Device)
 	if err != nil {
-		k.s.failed("reading a device's rooms", err)
+		k.s.failed("reading how far a device's rooms are", err)
 		return
 	}
-	for _, m := range mine {
-		room, err := k.s.store.Room(ctx, m.Room)
-		if err != nil {
-			continue
-		}
+	for room, head := range heads {
 		k.mu.Lock()
-		told, known := k.rung[m.Room]
-		head := room.NextSeq - 1
-		k.note(m.Room, head)
+		told, known := k.rung[room]
+		k.note(room, head)
 		missed := known && head > told
 		if missed {
-			k.behind(m.Room, told)
+			k.behind(room, told)
 		}
 		k.mu.Unlock()
 		if missed {

@@ -125,6 +125,22 @@ func (s *Store) RoomsOf(ctx context.Context, device identity.DeviceID) (list []d
 	return list, err
 }
 
+// HeadsOf reads how far the device's rooms are.
+func (s *Store) HeadsOf(ctx context.Context, device identity.DeviceID) (heads map[delivery.RoomID]uint64, err error) {
+	heads = map[delivery.RoomID]uint64{}
+	err = s.list(ctx, "SELECT r.id, r.next_seq - 1 FROM memberships m JOIN rooms r ON r.n = m.room WHERE m.device = $1 AND m.until_seq = 0",
+		[]any{device[:]}, func(scan func(...any) error) error {
+			var id []byte
+			var head int64
+			if err := scan(&id, &head); err != nil {
+				return err
+			}
+			heads[delivery.RoomID(id)] = uint64(head)
+			return nil
+		})
+	return heads, err
+}
+
 // RoomsOfIdentity reads the rooms that any device of the identity is in.
 func (s *Store) RoomsOfIdentity(ctx context.Context, id identity.PublicKey) (list []delivery.RoomID, err error) {
 	err = s.list(ctx, "SELECT DISTINCT r.id FROM memberships m JOIN rooms r ON r.n = m.room WHERE m.identity = $1 AND m.until_seq = 0 ORDER BY r.id",

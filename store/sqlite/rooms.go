@@ -145,6 +145,20 @@ func (s *Store) RoomsOf(ctx context.Context, device identity.DeviceID) (list []d
 	return list, err
 }
 
+// HeadsOf reads how far the device's rooms are.
+func (s *Store) HeadsOf(ctx context.Context, device identity.DeviceID) (heads map[delivery.RoomID]uint64, err error) {
+	heads = map[delivery.RoomID]uint64{}
+	err = s.read(ctx, func(c *conn) error {
+		return c.query("SELECT r.id, r.next_seq - 1 FROM memberships m JOIN rooms r ON r.n = m.room WHERE m.device = ? AND m.until_seq = 0", func(r row) error {
+			var id delivery.RoomID
+			r.bytes(0, id[:])
+			heads[id] = r.uint(1)
+			return nil
+		}, device[:])
+	})
+	return heads, err
+}
+
 // RoomsOfIdentity reads the rooms that any device of the identity is in.
 func (s *Store) RoomsOfIdentity(ctx context.Context, id identity.PublicKey) (list []delivery.RoomID, err error) {
 	err = s.read(ctx, func(c *conn) error {

@@ -126,6 +126,15 @@ var roster = []contract{
 		if got := must(k.store.RoomsOfIdentity(k.ctx, person(1)))(k); !reflect.DeepEqual(got, both) {
 			k.Fatalf("rooms of the person: %v, want %v", got, both)
 		}
+		k.append(a, message(10, 1, 0))
+		heads := map[delivery.RoomID]uint64{}
+		for _, m := range want {
+			heads[m.Room] = must(k.store.Room(k.ctx, m.Room))(k).NextSeq - 1
+		}
+		if got := must(k.store.HeadsOf(k.ctx, deviceID(10)))(k); !reflect.DeepEqual(got, heads) {
+			k.Fatalf("heads %v, want %v", got, heads)
+		}
+		equal(k, "heads of nobody", len(must(k.store.HeadsOf(k.ctx, deviceID(99)))(k)), 0)
 		equal(k, "rooms of nobody", len(must(k.store.RoomsOf(k.ctx, deviceID(99)))(k)), 0)
 		equal(k, "rooms of no person", len(must(k.store.RoomsOfIdentity(k.ctx, person(9)))(k)), 0)
 	}},
