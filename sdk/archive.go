@@ -28,6 +28,7 @@ const (
 	archiveWait     = time.Hour
 	archiveRest     = 24 * time.Hour // after the service refused for good
 	archiveAtMost   = 16             // blocks of one room in one pass
+	archiveBare     = 64             // ranges of a room in which nothing has to be kept
 	settingTo       = "archive.to."  // + room id: archiveState
 	settingResting  = "archive.rest" // until when nothing is archived
 	archivePassEach = 5 * time.Minute
@@ -36,10 +37,24 @@ const (
 // archiveState is how far this device has archived a room.
 type archiveState struct {
 	To uint64 `json:"to"` // everything of the room up to it
+	// Bare are the parts of it of which nothing has to be kept: nobody said
+	// anything there, or the account was not in the room. The snapshot tells it to
+	// the other devices, which miss nothing there.
+	Bare spans `json:"bare,omitempty"`
+}
+
+// due is what has to be written of a room.
+type due struct {
+	blocks []uint64
+	to     uint64 // up to where the room is archived then; 0 = nothing is due
+	have   spans  // what this device has read of it
+	bare   spans
 }
 
 // Archive writes what this device has read into the account's archive now, without
-// waiting until it is worth a segment. It gives the number of segments written.
+// waiting until it is worth a segment; also what it had written and the service does
+// not show any more. Then it reads what the archive has of what is missing here. It
+// gives the number of segments written.
 func (e *Engine) Archive(ctx context.Context) (segments int, err error) {
 	if err := e.settleKeys(ctx, nil); err != nil {
 		return 0, err
@@ -48,7 +63,17 @@ func (e *Engine) Archive(ctx context.Context) (segments int, err error) {
 	if err != nil {
 		return n, err
 	}
-	return n, e.flushSnapshot(ctx)
+	again, err := e.archiveLost(ctx)
+	if err != nil {
+		return n + again, err
+	}
+	if err := e.Store.Update(ctx, e.wantMissing); err != nil {
+		return n + again, err
+	}
+	if err := e.history(ctx); err != nil {
+		return n + again, err
+	}
+	return n + again, e.flushSnapshot(ctx)
 }
 
 // archive writes what is due, of all rooms.
@@ -114,65 +139,83 @@ func (e *Engine) archiveNowAndThen(ctx context.Context) error {
 // archiveRoom writes the blocks of a room in which something is due.
 func (e *Engine) archiveRoom(ctx context.Context, rec Room, all bool) (segments int, err error) {
 	for {
-		blocks, to, err := e.dueBlocks(ctx, rec, all)
-		if err != nil || to == 0 {
+		d, err := e.dueOf(ctx, rec, all)
+		if err != nil || d.to == 0 {
 			return segments, err
 		}
-		for _, b := range blocks {
+		var written spans
+		for _, b := range d.blocks {
 			wrote, err := e.archiveBlock(ctx, rec, b)
 			if err != nil {
 				return segments, err
 			}
 			if wrote {
 				segments++
+				first, last := blockOf(b)
+				written = written.with(d.have.within(first, last)...)
 			}
 		}
 		err = e.Store.Update(ctx, func(tx Tx) error {
-			if len(blocks) > 0 {
-				if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
-					return err
-				}
+			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+				return err
 			}
-			return put(tx, TableSetting, settingTo+rec.ID.String(), archiveState{To: to})
+			var state archiveState
+			if _, err := get(tx, TableSetting, settingTo+rec.ID.String(), &state); err != nil {
+				return err
+			}
+			state.To, state.Bare = d.to, state.Bare.with(d.bare...).without(written...).widest(archiveBare)
+			return put(tx, TableSetting, settingTo+rec.ID.String(), state)
 		})
-		if err != nil || !all && len(blocks) >= archiveAtMost || to >= rec.Cursor {
+		if err != nil || !all && len(d.blocks) >= archiveAtMost || d.to >= rec.Cursor {
 			return segments, err
 		}
 	}
 }
 
-// dueBlocks tells which blocks of a room have to be written, and up to where the
-// room is archived then; 0 when it is not worth it yet. An edit or a deletion makes
-// the block due of what it is about.
-func (e *Engine) dueBlocks(ctx context.Context, rec Room, all bool) (blocks []uint64, to uint64, err error) {
+// dueOf tells what has to be written of a room, if it is worth it yet. An edit or a
+// deletion makes the block due of what it is about.
+func (e *Engine) dueOf(ctx context.Context, rec Room, all bool) (d due, err error) {
 	info, err := e.archiveInfo(ctx)
 	if err != nil {
-		return nil, 0, err
+		return d, err
 	}
-	var lines []Line
 	state := archiveState{To: rec.First}
+	waited := false
 	err = e.Store.View(ctx, func(tx Tx) error {
 		if _, err := get(tx, TableSetting, settingTo+rec.ID.String(), &state); err != nil || state.To >= rec.Cursor {
 			return err
 		}
-		to = min(rec.Cursor, (state.To/segmentSeqs+archiveAtMost)*segmentSeqs-1)
-		next, err := tx.Lines(LineQuery{Room: rec.ID, After: to, Limit: 1})
+		d.to = min(rec.Cursor, (state.To/segmentSeqs+archiveAtMost)*segmentSeqs-1)
+		next, err := tx.Lines(LineQuery{Room: rec.ID, After: d.to, Limit: 1})
 		if err != nil {
 			return err
 		}
-		if lines, err = tx.Lines(LineQuery{Room: rec.ID, After: state.To, Upto: to}); err != nil {
+		lines, err := tx.Lines(LineQuery{Room: rec.ID, After: state.To, Upto: d.to})
+		if err != nil {
 			return err
 		}
 		if len(lines) == 0 { // the numbers of a service that was restored have a wide gap
-			to = rec.Cursor
+			d.to = rec.Cursor
 			if len(next) > 0 {
-				to = min(to, next[0].Seq-1)
+				d.to = min(d.to, next[0].Seq-1)
 			}
-			return nil
 		}
-		lines = slices.DeleteFunc(lines, func(l Line) bool { return !archived(l) || l.TimeMS < info.oldestMS })
+		if d.have, err = e.haveRead(tx, rec, (state.To+1)/segmentSeqs*segmentSeqs, d.to); err != nil {
+			return err
+		}
+		d.bare = d.have.within(state.To+1, d.to)
 		for _, l := range lines {
-			blocks = append(blocks, l.Seq/segmentSeqs)
+			if !archived(l) {
+				continue
+			}
+			block := l.Seq / segmentSeqs
+			first, last := blockOf(block)
+			d.bare = d.bare.without(Span{first, last})
+			if l.TimeMS < info.oldestMS {
+				continue
+			}
+			waited = waited || e.nowMS()-l.TimeMS >= archiveWait.Milliseconds()
+			d.blocks = append(d.blocks, block)
 			if l.Target.IsZero() {
 				continue
 			}
@@ -181,30 +224,24 @@ func (e *Engine) dueBlocks(ctx context.Context, rec Room, all bool) (blocks []ui
 				return err
 			}
 			if found && archived(about) && about.TimeMS >= info.oldestMS {
-				blocks = append(blocks, about.Seq/segmentSeqs)
+				d.blocks = append(d.blocks, about.Seq/segmentSeqs)
 			}
 		}
 		return nil
 	})
-	if err != nil || to == 0 {
-		return nil, 0, err
+	d.bare = d.bare.with(rec.Away.within(state.To+1, d.to)...)
+	complete := d.to/segmentSeqs > state.To/segmentSeqs
+	if err != nil || !all && !complete && !waited {
+		return due{}, err
 	}
-	complete := to/segmentSeqs > state.To/segmentSeqs
-	waited := len(lines) > 0 && e.nowMS()-lines[0].TimeMS >= archiveWait.Milliseconds()
-	switch {
-	case all:
-		blocks = append(blocks, to/segmentSeqs) // also that nothing was said there
-	case complete, waited:
-	default:
-		return nil, 0, nil
-	}
-	slices.Sort(blocks)
-	return slices.Compact(blocks), to, nil
+	slices.Sort(d.blocks)
+	d.blocks = slices.Compact(d.blocks)
+	return d, nil
 }
 
 // archiveTimes is what the service says about its archive.
 type archiveTimes struct {
-	days     int
+	keptMS   int64 // how long that is
 	oldestMS int64 // what was said before it is not kept
 }
 
@@ -217,7 +254,8 @@ func (e *Engine) archiveInfo(ctx context.Context) (archiveTimes, error) {
 	if days <= 0 {
 		days = info.RetentionDays
 	}
-	return archiveTimes{days, e.nowMS() - int64(min(days, 36500))*24*time.Hour.Milliseconds()}, nil
+	kept := int64(min(days, 36500)) * 24 * time.Hour.Milliseconds()
+	return archiveTimes{kept, e.nowMS() - kept}, nil
 }
 
 // archiveBlock puts what this device has of a block to what stands in the archive.
@@ -240,7 +278,9 @@ func (e *Engine) archiveBlock(ctx context.Context, rec Room, block uint64) (wrot
 			return false, err
 		}
 		if before != nil {
-			own = merged(before, own, info.oldestMS)
+			// A clock of this device that is far ahead takes nothing of the others'.
+			newest := max(before.newestMS(), own.newestMS())
+			own = merged(before, own, min(info.oldestMS, newest-info.keptMS))
 			if own.same(before) {
 				return false, nil
 			}
@@ -344,7 +384,11 @@ func (e *Engine) ownSegment(ctx context.Context, rec Room, block uint64, oldestM
 			return err
 		}
 		for _, l := range lines {
-			if !archived(l) || l.TimeMS < oldestMS || !have.has(l.Seq) {
+			if !archived(l) || !have.has(l.Seq) {
+				continue
+			}
+			if l.TimeMS < oldestMS { // what is not there does not count as read
+				s.Spans = s.Spans.without(Span{l.Seq, l.Seq})
 				continue
 			}
 			if !l.Target.IsZero() {

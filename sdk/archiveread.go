@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -46,6 +47,24 @@ type past struct {
 // wantHistory notes that the archive has to be read, from its beginning.
 func wantHistory(tx Tx) error { return put(tx, TableSetting, settingWant, reading{}) }
 
+// wantMissing is wantHistory when something is missing.
+func (e *Engine) wantMissing(tx Tx) error {
+	rooms, err := scan[Room](tx, TableRoom, "")
+	if err != nil {
+		return err
+	}
+	for _, rec := range rooms {
+		p, kept, err := pastOf(tx, rec.ID)
+		if err != nil {
+			return err
+		}
+		if rec.Kind != delivery.RoomSelf && len(missingOf(rec, p, kept)) > 0 {
+			return wantHistory(tx)
+		}
+	}
+	return nil
+}
+
 // readHistory reads a part of the archive when this device wants some. more says
 // that the round is not over.
 func (e *Engine) readHistory(ctx context.Context) (more bool, err error) {
@@ -63,9 +82,10 @@ func (e *Engine) readHistory(ctx context.Context) (more bool, err error) {
 		return false, e.fail(ctx, err)
 	}
 	read := 0
-	for i, v := range page.Segments {
-		if v.Name <= w.After || w.Read+i >= maxSegments {
-			return false, e.readRound(ctx, w) // no order, or no end
+	for _, v := range page.Segments {
+		if v.Name <= w.After || w.Read >= maxSegments {
+			e.Warn("the service's list of the archive has no order or no end: what is behind it is not read")
+			return false, e.readRound(ctx, w)
 		}
 		w.After, w.LastMS, w.Read = v.Name, max(w.LastMS, v.CreatedMS), w.Read+1
 		if v.CreatedMS < w.SinceMS {
@@ -233,24 +253,33 @@ func asItStands(tx Tx, room delivery.RoomID, id content.MessageID) error {
 // readRound ends a round through the archive: gaps that are filled are none any
 // more, and when something is missing yet the next round looks at what is newer.
 func (e *Engine) readRound(ctx context.Context, w reading) error {
+	rooms, err := e.toldOfArchive(ctx)
+	if err != nil {
+		return err
+	}
 	return e.Store.Update(ctx, func(tx Tx) error {
-		rooms, err := scan[Room](tx, TableRoom, "")
+		missing := false
+		for id, told := range rooms {
+			if err := noteArchived(tx, id, told); err != nil {
+				return err
+			}
+		}
+		list, err := scan[Room](tx, TableRoom, "")
 		if err != nil {
 			return err
 		}
-		missing := false
-		for _, rec := range rooms {
+		for _, rec := range list {
 			if rec.Kind == delivery.RoomSelf || rec.Past == 0 && len(rec.Gaps) == 0 {
 				continue
 			}
-			var p past
-			if _, err := get(tx, TableSetting, settingPast+rec.ID.String(), &p); err != nil {
+			p, kept, err := pastOf(tx, rec.ID)
+			if err != nil {
 				return err
 			}
-			if err := closeGaps(tx, rec, p); err != nil {
+			if err := closeGaps(tx, rec, p.Spans.with(kept.Bare...)); err != nil {
 				return err
 			}
-			missing = missing || len(missingOf(rec, p)) > 0
+			missing = missing || len(missingOf(rec, p, kept)) > 0
 		}
 		if w.UntilMS == 0 {
 			w.UntilMS = e.nowMS() + readFor.Milliseconds()
@@ -266,10 +295,43 @@ func (e *Engine) readRound(ctx context.Context, w reading) error {
 	})
 }
 
+// toldOfArchive is what the account's snapshot says of its rooms. One that cannot
+// be read says nothing.
+func (e *Engine) toldOfArchive(ctx context.Context) (map[string]snapshotRoom, error) {
+	_, s, err := e.fetchSnapshot(ctx)
+	if errors.Is(err, ErrSeal) || errors.Is(err, errKeys) {
+		e.Warn("what other devices say of the archive cannot be read here: %v", err)
+		return nil, nil
+	}
+	return s.Rooms, err
+}
+
+// noteArchived keeps what another device says of a room's archive.
+func noteArchived(tx Tx, id string, told snapshotRoom) error {
+	var kept snapshotRoom
+	if _, err := get(tx, TableSetting, settingKept+id, &kept); err != nil {
+		return err
+	}
+	if bare := kept.Bare.with(told.Bare...).widest(archiveBare); told.Archived > kept.Archived || !slices.Equal(bare, kept.Bare) {
+		kept.Archived, kept.Bare = max(told.Archived, kept.Archived), bare
+		return put(tx, TableSetting, settingKept+id, kept)
+	}
+	return nil
+}
+
+// pastOf is what the archive gave of a room, and what the account says of it.
+func pastOf(tx Tx, id delivery.RoomID) (p past, kept snapshotRoom, err error) {
+	if _, err = get(tx, TableSetting, settingPast+id.String(), &p); err != nil {
+		return p, kept, err
+	}
+	_, err = get(tx, TableSetting, settingKept+id.String(), &kept)
+	return p, kept, err
+}
+
 // closeGaps takes lines away that tell of a gap which the archive has filled.
-func closeGaps(tx Tx, rec Room, p past) error {
+func closeGaps(tx Tx, rec Room, filled spans) error {
 	for _, g := range rec.Gaps {
-		if !p.Spans.covers(g) {
+		if !filled.covers(g) {
 			continue
 		}
 		lines, err := tx.Lines(LineQuery{Room: rec.ID, After: g.From - 1, Upto: g.To})
@@ -288,13 +350,17 @@ func closeGaps(tx Tx, rec Room, p past) error {
 }
 
 // missingOf is what this device lacks of a room that its account could have read.
-func missingOf(rec Room, p past) spans {
-	lacks := rec.Gaps
+func missingOf(rec Room, p past, kept snapshotRoom) spans {
+	lacks := rec.lacks()
 	if rec.Past > 0 {
 		lacks = lacks.with(Span{max(p.From, 1), rec.Past - 1}) // at Past itself stands how it came in
 	}
-	return lacks.without(p.Spans...)
+	return lacks.without(p.Spans...).without(kept.Bare...)
 }
+
+// lacks is what this device has not read since it first came in, and another
+// device of the account may have.
+func (r Room) lacks() spans { return r.Gaps.without(r.Away...) }
 
 // Past is what this device has of the time before it came into a room.
 type Past struct {
@@ -302,17 +368,18 @@ type Past struct {
 	// were there before; 0 when none was.
 	Before uint64
 	Read   []Span // what the archive had of it
-	// Missing is what it cannot show: older than the archive keeps, said since it
-	// was last written, or held back by the service.
+	// Missing is what it cannot show and no device is known to have archived: said
+	// since one wrote to the archive last, or never read by one.
 	Missing []Span
+	// Withheld is what it cannot show although another device says that it was
+	// archived: it is older than the service keeps the archive, or the service does
+	// not show it.
+	Withheld []Span
 	// From is the first seq that the account itself could read; 0 when nobody has
 	// written it down.
-	From uint64
-	// Archived is how far some device had archived the room when this one came in:
-	// of what is missing up to it, only what is too old is missing rightly.
-	Archived uint64
-	Going    bool // the archive was not read to its end yet
-	Days     int  // how long the service keeps the archive; 0 when it was not asked
+	From  uint64
+	Going bool // the archive was not read to its end yet
+	Days  int  // how long the service keeps the archive; 0 when it was not asked
 }
 
 // PastOf tells what a room's history holds of the time before this device
@@ -328,8 +395,8 @@ func (e *Engine) PastOf(ctx context.Context, id delivery.RoomID) (Past, error) {
 		if !found {
 			return ErrNoRoom
 		}
-		var p past
-		if _, err := get(tx, TableSetting, settingPast+id.String(), &p); err != nil {
+		p, kept, err := pastOf(tx, id)
+		if err != nil {
 			return err
 		}
 		var w reading
@@ -337,13 +404,10 @@ func (e *Engine) PastOf(ctx context.Context, id delivery.RoomID) (Past, error) {
 		if err != nil {
 			return err
 		}
-		var kept snapshotRoom
-		if _, err := get(tx, TableSetting, "snapshot.room."+id.String(), &kept); err != nil {
-			return err
-		}
+		missing := missingOf(rec, p, kept)
 		out = Past{
-			Before: rec.Past, Archived: kept.Archived, From: p.From, Missing: missingOf(rec, p), Going: wanted && w.NextMS == 0,
-			Read: p.Spans.within(1, max(rec.Past, 1)-1),
+			Before: rec.Past, From: p.From, Going: wanted && w.NextMS == 0, Read: p.Spans.within(1, max(rec.Past, 1)-1),
+			Withheld: missing.within(1, kept.Archived), Missing: missing.within(kept.Archived+1, math.MaxUint64),
 		}
 		for _, g := range rec.Gaps {
 			out.Read = spans(out.Read).with(p.Spans.within(g.From, g.To)...)

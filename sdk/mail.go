@@ -270,9 +270,12 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	rec.Lost = r.rec.Lost
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
 	if old := r.rec; old.ID == id {
-		rec.First, rec.Past, rec.Gaps = old.First, old.Past, old.Gaps
-		if startSeq > old.Cursor {
-			rec.Gaps = rec.Gaps.with(Span{old.Cursor + 1, startSeq})
+		rec.First, rec.Past, rec.Gaps, rec.Away = old.First, old.Past, old.Gaps, old.Away
+		if missed := (Span{old.Cursor + 1, startSeq}); startSeq > old.Cursor {
+			rec.Gaps = rec.Gaps.with(missed)
+			if old.Status == StatusOut || old.Status == StatusLeft {
+				rec.Away = rec.Away.with(missed) // who goes, goes with all devices
+			}
 		}
 	} else if inviter, ok := s.roster.At(j.Sender.Leaf); ok && inviter.Identity == e.account.Identity {
 		rec.Past = startSeq
@@ -309,7 +312,7 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 				return err
 			}
 		}
-		if rec.Past != before.Past || !slices.Equal(rec.Gaps, before.Gaps) {
+		if rec.Past != before.Past || !slices.Equal(rec.lacks(), before.lacks()) {
 			if err := wantHistory(tx); err != nil {
 				return err
 			}

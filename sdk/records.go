@@ -36,6 +36,7 @@ type Room struct {
 	First     uint64              `json:"first,omitempty"`     // nothing up to it was ever for this device
 	Past      uint64              `json:"past,omitempty"`      // up to it other devices of this account were there without this one
 	Gaps      spans               `json:"gaps,omitempty"`      // what this device has not read since
+	Away      spans               `json:"away,omitempty"`      // of them, when the whole account was out of the room
 	Joined    uint64              `json:"joined"`              // seq of the commit by which this leaf came in
 	Cursor    uint64              `json:"cursor"`              // everything up to it is processed
 	Heard     uint64              `json:"heard"`               // everything up to it was given to a listener

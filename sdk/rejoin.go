@@ -221,7 +221,7 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		}
 		if rec.Title == "" {
 			var kept snapshotRoom
-			if _, err := get(tx, TableSetting, "snapshot.room."+id.String(), &kept); err != nil {
+			if _, err := get(tx, TableSetting, settingKept+id.String(), &kept); err != nil {
 				return err
 			}
 			rec.Title, rec.Disappear = kept.Title, kept.Disappear
@@ -239,7 +239,7 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 				return err
 			}
 		}
-		if rec.Past != before.Past || !slices.Equal(rec.Gaps, before.Gaps) {
+		if rec.Past != before.Past || !slices.Equal(rec.lacks(), before.lacks()) {
 			if err := wantHistory(tx); err != nil {
 				return err
 			}
@@ -291,7 +291,7 @@ func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView) (skip bool, 
 			return err
 		}
 		var kept snapshotRoom
-		if _, err := get(tx, TableSetting, "snapshot.room."+v.Room.String(), &kept); err != nil {
+		if _, err := get(tx, TableSetting, settingKept+v.Room.String(), &kept); err != nil {
 			return err
 		}
 		waits, err := tx.Get(TableRequest, v.Room.String())

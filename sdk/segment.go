@@ -43,9 +43,33 @@ type segment struct {
 	From uint64 `json:"from,omitempty"`
 	// Seen is how far the writer had read the room: what the segment says of edits
 	// and deletions stands there.
-	Seen  uint64   `json:"seen"`
-	Spans spans    `json:"spans"` // what was read by one device or another
-	Lines []record `json:"lines"` // ascending, at most one of a seq
+	Seen  uint64     `json:"seen"`
+	Spans spans      `json:"spans"` // what was read by one device or another
+	Lines recordList `json:"lines"` // ascending, at most one of a seq
+}
+
+// recordList are the records of one segment. More than it may have is refused before it is
+// decoded: a line takes eighty times its shortest form.
+type recordList []record
+
+// UnmarshalJSON implements [json.Unmarshaler] (errSegment).
+func (r *recordList) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return fmt.Errorf("%w: its lines are no list", errSegment)
+	}
+	*r = recordList{}
+	for d.More() {
+		if len(*r) == segmentSeqs {
+			return fmt.Errorf("%w: more than %d lines", errSegment, segmentSeqs)
+		}
+		var one record
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*r = append(*r, one)
+	}
+	return nil
 }
 
 // record is one thing that somebody said, as it stands.
@@ -179,7 +203,7 @@ func parseSegment(b []byte) (*segment, error) {
 	if err := json.Unmarshal(b, s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSegment, err)
 	}
-	if s.Block > 1<<50 || len(s.Lines) > segmentSeqs || len(s.Spans) > segmentSeqs {
+	if s.Block > 1<<50 || len(s.Spans) > segmentSeqs {
 		return nil, fmt.Errorf("%w: block %d, %d lines, %d spans", errSegment, s.Block, len(s.Lines), len(s.Spans))
 	}
 	first, last := blockOf(s.Block)
@@ -201,6 +225,16 @@ func blockOf(block uint64) (first, last uint64) {
 	return block * segmentSeqs, block*segmentSeqs + segmentSeqs - 1
 }
 
+// newestMS is the latest time of a line, by the service's clock; 0 without lines.
+func (s *segment) newestMS() (at int64) {
+	if s != nil {
+		for _, r := range s.Lines {
+			at = max(at, r.TimeMS)
+		}
+	}
+	return at
+}
+
 // merged is what two devices have read of one block. A deletion counts whoever
 // knows of it; else who has read further is right.
 func merged(a, b *segment, oldestMS int64) *segment {
@@ -217,6 +251,7 @@ func merged(a, b *segment, oldestMS int64) *segment {
 			before, both := at[r.Seq]
 			switch {
 			case r.TimeMS < oldestMS:
+				out.Spans = out.Spans.without(Span{r.Seq, r.Seq})
 			case both && before.ID == r.ID && before.Deleted && !r.Deleted:
 			case both && before.ID == r.ID && r.Long && !before.Long:
 			default:

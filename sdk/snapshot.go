@@ -31,9 +31,13 @@ type snapshotRoom struct {
 	Disappear uint32 `json:"disappear,omitempty"`
 	Left      bool   `json:"left,omitempty"`
 	Archived  uint64 `json:"archived,omitempty"` // the archive reaches up to it
+	Bare      spans  `json:"bare,omitempty"`     // of which nothing had to be archived
 }
 
-const sealSnapshot = "snapshot"
+const (
+	sealSnapshot = "snapshot"
+	settingKept  = "snapshot.room." // + room id: snapshotRoom, as the account's other devices left it
+)
 
 // dirty notes that the snapshot has to be written again.
 func (e *Engine) dirty(ctx context.Context) error {
@@ -199,7 +203,7 @@ func (e *Engine) merge(ctx context.Context, s *snapshot) error {
 			if _, err := get(tx, TableSetting, settingTo+r.ID.String(), &a); err != nil {
 				return err
 			}
-			kept.Archived = max(kept.Archived, a.To)
+			kept.Archived, kept.Bare = max(kept.Archived, a.To), kept.Bare.with(a.Bare...).widest(archiveBare)
 			s.Rooms[r.ID.String()] = kept
 		}
 		people, err := scan[Person](tx, TablePerson, "")
@@ -233,7 +237,7 @@ func (e *Engine) readSnapshot(ctx context.Context) (found bool, err error) {
 			}
 		}
 		for id, r := range s.Rooms {
-			if err := put(tx, TableSetting, "snapshot.room."+id, r); err != nil {
+			if err := put(tx, TableSetting, settingKept+id, r); err != nil {
 				return err
 			}
 		}

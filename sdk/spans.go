@@ -65,6 +65,16 @@ func (s spans) within(from, to uint64) spans {
 	return out
 }
 
+// widest is what is left of s when it may have so many ranges: the widest.
+func (s spans) widest(n int) spans {
+	if len(s) <= n {
+		return s
+	}
+	by := slices.Clone(s)
+	slices.SortFunc(by, func(a, b Span) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
+	return spans{}.with(by[:n]...)
+}
+
 func (s spans) has(seq uint64) bool {
 	return slices.ContainsFunc(s, func(x Span) bool { return x.From <= seq && seq <= x.To })
 }

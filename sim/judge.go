@@ -183,7 +183,7 @@ func excused(lines []sdk.Line, seq uint64) bool {
 // it first came in, or between leaving and coming in again. What its account could
 // read before and the archive had is here all the same.
 func absent(rec sdk.Room, past sdk.Past, lines []sdk.Line, d *device, seq uint64) bool {
-	if slices.ContainsFunc(past.Missing, func(x sdk.Span) bool { return x.From <= seq && seq <= x.To }) {
+	if slices.ContainsFunc(slices.Concat(past.Missing, past.Withheld), func(x sdk.Span) bool { return x.From <= seq && seq <= x.To }) {
 		return true
 	}
 	if seq <= rec.First {

@@ -212,9 +212,9 @@ func TestHistorySaysWhatIsMissing(t *testing.T) {
 	}{
 		{local.Past{}, nil},
 		{local.Past{Before: 9, Read: []sdk.Span{{From: 1, To: 8}}}, []string{"came into the chat at 9", "1 to 8 came from the account's archive"}},
-		{local.Past{Before: 9, Going: true}, []string{"came into the chat at 9", "goes on the next time"}},
-		{local.Past{Before: 9, Missing: []sdk.Span{{From: 1, To: 7}, {From: 8, To: 8}}, Days: 30}, []string{"1 to 7, 8 cannot be shown here", "30 days", "compax account archive"}},
-		{local.Past{Missing: []sdk.Span{{From: 3, To: 4}}, Days: 30, Withheld: true}, []string{"3 to 4 cannot be shown here", "the service does not show it"}},
+		{local.Past{Before: 9, Going: true}, []string{"came into the chat at 9", "run compax history again"}},
+		{local.Past{Before: 9, Missing: []sdk.Span{{From: 1, To: 7}, {From: 8, To: 8}}, Days: 30}, []string{"1 to 7, 8 cannot be shown here: no device", "compax account archive"}},
+		{local.Past{Withheld: []sdk.Span{{From: 3, To: 4}}, Days: 30}, []string{"3 to 4 cannot be shown here", "30 days", "the service does not show it", "compax account archive"}},
 	} {
 		w.fake.past = c.past
 		w.wants(0, "history", "Tea")

@@ -30,8 +30,9 @@ func (a *app) accountArchiveCommand() *cobra.Command {
 	cmd.Long = `Seals what this device has read for the account's own devices, and keeps it at the
 service, which cannot read it: a device that is linked later, or comes from the
 phrase, shows it. It happens by itself, within an hour of use and before a device is
-approved; this does it at once, for instance before a device is given away. Files,
-and messages that disappear, are not in it.`
+approved; this does it at once, for instance before a device is given away. It also
+writes again what the service has lost, and reads what is missing on this device.
+Files, and messages that disappear, are not in the archive.`
 	return cmd
 }
 
@@ -51,7 +52,7 @@ func (a *app) tellPast(ctx context.Context, p local.Profile, id delivery.RoomID)
 }
 
 func pastSentences(p local.Past) (out []string) {
-	if p.Before == 0 && len(p.Missing) == 0 {
+	if p.Before == 0 && len(p.Missing) == 0 && len(p.Withheld) == 0 {
 		return nil
 	}
 	if p.Before > 0 {
@@ -61,20 +62,22 @@ func pastSentences(p local.Past) (out []string) {
 		out = append(out, fmt.Sprintf("%s came from the account's archive; their files can be fetched only while the service keeps them", ranges(p.Read)))
 	}
 	if p.Going {
-		return append(out, "the archive was not read to its end yet: this goes on the next time")
+		return append(out, "the account's archive was not read to its end yet, so more may come: run compax history again when the service can be reached")
 	}
-	if len(p.Missing) == 0 {
-		return out
+	if len(p.Withheld) > 0 {
+		kept := "for a few days"
+		if p.Days > 0 {
+			kept = "for " + plural(p.Days, "day")
+		}
+		out = append(out, fmt.Sprintf("%s cannot be shown here though another device had archived it: it is older than the archive is kept (%s), or the service does not show it", ranges(p.Withheld), kept))
 	}
-	keeps := "a few days"
-	if p.Days > 0 {
-		keeps = plural(p.Days, "day")
+	if len(p.Missing) > 0 {
+		out = append(out, fmt.Sprintf("%s cannot be shown here: no device of this account has archived it", ranges(p.Missing)))
 	}
-	why := fmt.Sprintf("older than the %s that the service keeps the archive, or said after another device wrote to it last (compax account archive, there)", keeps)
-	if p.Withheld {
-		why = fmt.Sprintf("another device had archived it: it is older than the %s that the service keeps, or the service does not show it", keeps)
+	if len(p.Missing)+len(p.Withheld) > 0 {
+		out = append(out, "if another device still shows it, run compax account archive there, and then here")
 	}
-	return append(out, fmt.Sprintf("%s cannot be shown here: %s", ranges(p.Missing), why))
+	return out
 }
 
 // ranges names at most a handful of ranges.

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"slices"
 
 	"github.com/askucher/compax-core/sdk"
 )
@@ -16,11 +15,11 @@ type Archived struct {
 type Past struct {
 	Before  uint64     `json:"before"`            // with which seq it came in; 0 = it was there first
 	Read    []sdk.Span `json:"read,omitempty"`    // what the archive had
-	Missing []sdk.Span `json:"missing,omitempty"` // what cannot be shown
-	// Withheld: a part of what is missing had been archived by another device.
-	Withheld bool `json:"withheld,omitempty"`
-	Going    bool `json:"going,omitempty"` // the archive is still being read
-	Days     int  `json:"days,omitempty"`  // how long the service keeps it
+	Missing []sdk.Span `json:"missing,omitempty"` // what no device has archived
+	// Withheld is what cannot be shown though another device had archived it.
+	Withheld []sdk.Span `json:"withheld,omitempty"`
+	Going    bool       `json:"going,omitempty"` // the archive was not read to its end yet
+	Days     int        `json:"days,omitempty"`  // how long the service keeps it
 }
 
 func (e engine) Archive(ctx context.Context, _ None) (Archived, error) {
@@ -31,8 +30,7 @@ func (e engine) Archive(ctx context.Context, _ None) (Archived, error) {
 func (e engine) Past(ctx context.Context, r RoomRequest) (Past, error) {
 	p, err := e.PastOf(ctx, r.Chat)
 	return Past{
-		Before: p.Before, Read: p.Read, Missing: p.Missing, Going: p.Going, Days: p.Days,
-		Withheld: slices.ContainsFunc(p.Missing, func(s sdk.Span) bool { return s.From <= p.Archived }),
+		Before: p.Before, Read: p.Read, Missing: p.Missing, Withheld: p.Withheld, Going: p.Going, Days: p.Days,
 	}, err
 }
 
