@@ -135,15 +135,24 @@ func (s *Store) run(ctx context.Context, readOnly bool, f func(sdk.Tx) error) er
 		return fmt.Errorf("the profile's store: begin: %w", full(err))
 	}
 	if err := f(&tx{ctx: ctx, tx: t}); err != nil {
-		return errors.Join(full(err), t.Rollback())
+		return errors.Join(full(given(ctx, err)), given(ctx, t.Rollback()))
 	}
 	if readOnly {
-		return t.Rollback()
+		return given(ctx, t.Rollback())
 	}
 	if err := t.Commit(); err != nil {
-		return fmt.Errorf("the profile's store: commit: %w", full(err))
+		return fmt.Errorf("the profile's store: commit: %w", full(given(ctx, err)))
 	}
 	return nil
+}
+
+// given says why a transaction was over: database/sql rolls back those whose
+// context ends, and whoever comes after that is told only that it was.
+func given(ctx context.Context, err error) error {
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 // full adds syscall.ENOSPC to what the driver says of a disk without room. Growing

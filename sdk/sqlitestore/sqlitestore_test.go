@@ -2,6 +2,7 @@ package sqlitestore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -118,5 +119,46 @@ func TestFullDisk(t *testing.T) {
 	}
 	if err := write(); err != nil {
 		t.Fatalf("with room again: %v", err)
+	}
+}
+
+// TestCancelled: a call whose context ends says that it did, not what became of
+// the transaction under it, and an update has then changed nothing. A view that
+// had read everything may also succeed.
+func TestCancelled(t *testing.T) {
+	s, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "profile.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	cancelled := func(call func(context.Context, func(sdk.Tx) error) error, write bool) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		return call(ctx, func(tx sdk.Tx) error {
+			if write {
+				if err := tx.Put(sdk.TableOutbox, "key", []byte("lost")); err != nil {
+					return err
+				}
+			}
+			cancel()
+			return nil
+		})
+	}
+	for range 100 { // the rollback at the context's end races with the call's own
+		if err := cancelled(s.View, false); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("view: %v", err)
+		}
+		if err := cancelled(s.Update, true); !errors.Is(err, context.Canceled) {
+			t.Fatalf("update: %v", err)
+		}
+	}
+	if err := s.View(t.Context(), func(tx sdk.Tx) error {
+		got, err := tx.Get(sdk.TableOutbox, "key")
+		if got != nil {
+			t.Errorf("%q was kept", got)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
