@@ -38,7 +38,7 @@ while read -r line; do skipped "$line"; done <"$SKIPPED_FILE"
 
 # go vet ran in check.sh. gotestsum runs go test, shows the output of failures
 # only, and ends with the counts and every skipped test with its reason.
-CGO_ENABLED=1 go tool -modfile=tools/go.mod gotestsum --format pkgname --hide-summary=output -- \
+CGO_ENABLED=1 go tool -modfile=tools/go.mod gotestsum --format pkgname -- \
 	"${race[@]}" -vet=off -timeout 20m ./... ./internal/testdata
 
 # Every case of the official vectors ran: their number per file and suite is
