@@ -320,6 +320,10 @@ func reason(err error) string {
 	return "other"
 }
 
+// CauseKeyUsed is the [Line.Cause] of an entry of a leaf, epoch and generation that
+// another entry had before it.
+const CauseKeyUsed = "its key was used before: it was sent twice, or this profile was copied"
+
 // cause says for a person why an entry cannot be read here.
 func cause(err error, entry delivery.Entry, s state) string {
 	switch {
@@ -330,7 +334,7 @@ func cause(err error, entry delivery.Entry, s state) string {
 	case errors.Is(err, mls.ErrFutureEpoch):
 		return fmt.Sprintf("a change of the chat is missing before it: this device is in epoch %d, the message in %d", s.group.Epoch(), entry.Epoch)
 	case errors.Is(err, mls.ErrKeyConsumed):
-		return "its key was used before: it was sent twice, or this profile was copied"
+		return CauseKeyUsed
 	case errors.Is(err, mls.ErrGenerationLimit):
 		return "its sender skipped too many messages"
 	case errors.Is(err, mls.ErrUnknownSender):

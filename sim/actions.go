@@ -72,13 +72,14 @@ func (w *World) makeRoom(ctx context.Context, d *device) error {
 // lose takes a device away from its owner, who revokes it from this one.
 func (w *World) lose(ctx context.Context, d *device) error {
 	for _, other := range d.owner.devices {
-		if other == d || other.gone {
+		if other == d || other.gone || other.busy {
 			continue
 		}
 		w.tell("  %s is lost", other)
 		err := d.engine.Revoke(ctx, other.id, &d.owner.words)
 		if err == nil || errors.Is(err, sdk.ErrRevoked) {
 			other.gone = true
+			w.tally.Lost++
 		}
 		return err
 	}

@@ -21,6 +21,7 @@ const rounds = 12
 func (w *World) rest(ctx context.Context) error {
 	w.tell("the storm passes")
 	w.network.SetFaults(Faults{})
+	w.network.Between(nil)
 	if !w.service.running() {
 		if err := w.service.start(ctx); err != nil {
 			return err
@@ -71,7 +72,9 @@ func (w *World) Close() error {
 //   - a message that the service acknowledged is shown by every device that is in
 //     the room now, unless its account came in later, or one line names the seqs
 //     that are missing there and why, or the message and why it cannot be read, or
-//     the device says that the archive did not have it.
+//     the device says that the archive did not have it;
+//   - no key is used twice: who reads two entries of one leaf, epoch and generation
+//     finds the key of the second consumed, and says so in a line.
 func (w *World) Judge(ctx context.Context) error {
 	var faults []error
 	for _, room := range w.rooms {
@@ -146,6 +149,9 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 			shown[l.ID]++
 			if l.Kind == sdk.LineText && !l.Edited {
 				texts[l.Text]++
+			}
+			if l.Kind == sdk.LineUnread && l.Cause == sdk.CauseKeyUsed {
+				faults = append(faults, fmt.Errorf("%s: %s reads two entries under one key, the later one at %d", room, d, l.Seq))
 			}
 			if l.Kind == sdk.LineUnread && l.Cause != "" {
 				unread[l.Seq] = true

@@ -3,14 +3,17 @@ package sim
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 )
 
@@ -31,11 +34,15 @@ type Network struct {
 	random *rand.Rand
 	faults Faults
 	counts Carried
+
+	between func(ctx context.Context) error // nil = nothing
+	broke   error                           // what between said
 }
 
 // Carried counts what a network did with requests.
 type Carried struct {
 	Requests, LostRequests, LostAnswers, Doubled, Cut, Down int
+	Stale                                                   int // appends that came too late for their epoch
 }
 
 // NewNetwork makes a network without a service: every request is lost until
@@ -54,6 +61,14 @@ func (n *Network) SetFaults(f Faults) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults = f
+}
+
+// Between has f called before each request to append is carried out; nil ends that.
+// An error of f fails the request, and Broke tells it.
+func (n *Network) Between(f func(ctx context.Context) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.between = f
 }
 
 // Counts tells what was carried so far.
@@ -112,7 +127,11 @@ func (n *Network) Do(ctx context.Context, r client.Request) (client.Response, er
 			return client.Response{}, fmt.Errorf("sim: read a body: %w", err)
 		}
 	}
+	if err := n.meanwhile(ctx, r); err != nil {
+		return client.Response{}, err
+	}
 	answer := ask(ctx, serve, r, body)
+	n.note(answer)
 	if f.double {
 		answer = ask(ctx, serve, r, body)
 	}
@@ -127,6 +146,41 @@ func (n *Network) Do(ctx context.Context, r client.Request) (client.Response, er
 		content = io.MultiReader(bytes.NewReader(answer.Body.Bytes()[:answer.Body.Len()/2]), cut{})
 	}
 	return client.Response{Status: answer.Code, Header: answer.Header().Get, Body: io.NopCloser(content)}, nil
+}
+
+// meanwhile lets others act before an append arrives.
+func (n *Network) meanwhile(ctx context.Context, r client.Request) error {
+	n.mu.Lock()
+	between := n.between
+	n.mu.Unlock()
+	if between == nil || !strings.HasSuffix(r.URL, "/append") {
+		return nil
+	}
+	err := between(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.broke = errors.Join(n.broke, err)
+	return err
+}
+
+// Broke is what went wrong in between.
+func (n *Network) Broke() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.broke
+}
+
+// note counts answers of note.
+func (n *Network) note(answer *httptest.ResponseRecorder) {
+	var p delivery.Problem
+	if answer.Code < http.StatusBadRequest || json.Unmarshal(answer.Body.Bytes(), &p) != nil {
+		return
+	}
+	if p.Err().Code == delivery.CodeStaleEpoch {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.counts.Stale++
+	}
 }
 
 // cut is where an answer breaks off.

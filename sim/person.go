@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
@@ -20,6 +21,7 @@ type person struct {
 	words   phrase.Phrase
 	devices []*device
 	bought  int // devices, with those whose setting up failed
+	bot     bool
 }
 
 // device is one profile and, while its process lives, an engine over it.
@@ -33,6 +35,9 @@ type device struct {
 	engine *sdk.Engine // nil = not running
 	away   int         // steps until it is used again
 	gone   bool        // lost or revoked for good
+	busy   bool        // in the middle of an action
+
+	answered map[content.MessageID]bool // by a bot's process
 }
 
 func (d *device) String() string { return d.label }
@@ -50,8 +55,8 @@ func (w *World) config(d *device) sdk.Config {
 
 func (w *World) newDevice(ctx context.Context, p *person) (*device, error) {
 	p.bought++
-	d := &device{label: fmt.Sprintf("%s%d", p.name, p.bought), owner: p}
-	d.path = filepath.Join(w.dir, d.label+".db")
+	label := fmt.Sprintf("%s%d", p.name, p.bought)
+	d := &device{label: label, owner: p, path: filepath.Join(w.dir, label+".db"), answered: map[content.MessageID]bool{}}
 	var err error
 	if d.store, err = sqlitestore.Open(ctx, d.path); err != nil {
 		return nil, fmt.Errorf("sim: %w", err)
@@ -61,8 +66,8 @@ func (w *World) newDevice(ctx context.Context, p *person) (*device, error) {
 }
 
 // newPerson makes an account; the network is kind to newcomers.
-func (w *World) newPerson(ctx context.Context, name string) error {
-	p := &person{name: name}
+func (w *World) newPerson(ctx context.Context, name string, bot bool) error {
+	p := &person{name: name, bot: bot}
 	d, err := w.newDevice(ctx, p)
 	if err != nil {
 		return err
@@ -91,6 +96,7 @@ func (w *World) addDevice(ctx context.Context, p *person) error {
 		return fmt.Errorf("%s restores the account: %w", d, err)
 	}
 	d.engine, d.id = engine, engine.Device()
+	w.tally.Further++
 	p.devices = append(p.devices, d)
 	return nil
 }
@@ -109,7 +115,7 @@ func (w *World) boot(ctx context.Context, d *device) error {
 func (w *World) usable() (out []*device) {
 	for _, p := range w.people {
 		for _, d := range p.devices {
-			if !d.gone && d.away == 0 {
+			if !d.gone && d.away == 0 && !p.bot && !d.busy {
 				out = append(out, d)
 			}
 		}

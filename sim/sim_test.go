@@ -23,7 +23,9 @@ func TestHistories(t *testing.T) {
 		"absence":  {People: 4, Away: 0.1, Weeks: true},
 		"lost":     {People: 4, Away: 0.05, Lose: true},
 		"restored": {People: 4, Stop: 0.1, Backup: true},
-		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true},
+		"races":    {People: 4, Race: 0.4},
+		"bots":     {People: 3, Bots: 1, Faults: faults, Crash: 0.05, Stop: 0.05},
+		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true, Race: 0.1, Bots: 1},
 	} {
 		for i := range *seeds {
 			p.Seed, p.Steps = uint64(1000*i+7), *steps
@@ -44,7 +46,10 @@ func TestHistories(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v\nreplay with -run 'TestHistories/%s' -sim.seed %d; the story:\n%s", p.Seed, err, name, p.Seed, w.Story())
 				}
-				t.Logf("%d messages acknowledged, %+v", len(w.said), w.network.Counts())
+				t.Logf("%d messages acknowledged, %+v, %+v", len(w.said), w.network.Counts(), w.tally)
+				if err := w.Exercised(); err != nil {
+					t.Errorf("seed %d: %v", p.Seed, err)
+				}
 				if len(w.said) < p.Steps/20 {
 					t.Errorf("only %d messages were acknowledged in %d steps: the run shows nothing", len(w.said), p.Steps)
 				}

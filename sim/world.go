@@ -26,6 +26,8 @@ type Plan struct {
 	Weeks  bool    // some absences last longer than the service keeps its log
 	Lose   bool    // phones are lost: their owners revoke them
 	Backup bool    // the service is restored from an old backup, once
+	Race   float64 // chance that somebody else acts between an append and its sender's last look
+	Bots   int     // accounts that answer every message at once
 }
 
 // World is one run.
@@ -42,6 +44,10 @@ type World struct {
 	said    []said
 	saved   int // messages said when the backup was taken; -1 = there is none
 	words   int
+	tally   Tally
+	racing  bool // somebody acts within another's request
+	done    bool // the restore has happened
+	replied map[content.MessageID]bool
 	story   []string
 	closers []func() error
 }
@@ -59,7 +65,7 @@ type said struct {
 func NewWorld(dir string, p Plan) *World {
 	w := &World{
 		Plan: p, dir: dir, random: rand.New(rand.NewPCG(p.Seed, 1)), secret: newBytes(p.Seed, 1), clock: NewClock(), saved: -1,
-		network: NewNetwork(rand.New(rand.NewPCG(p.Seed, 2))),
+		network: NewNetwork(rand.New(rand.NewPCG(p.Seed, 2))), replied: map[content.MessageID]bool{},
 	}
 	w.service = &service{dir: filepath.Join(dir, "service"), clock: w.clock, random: newBytes(p.Seed, 2), network: w.network}
 	return w
@@ -87,8 +93,8 @@ func (w *World) Run(ctx context.Context) error {
 	if err := w.service.start(ctx); err != nil {
 		return err
 	}
-	for i := range w.People {
-		if err := w.newPerson(ctx, fmt.Sprintf("p%c%c", 'a'+i/26, 'a'+i%26)); err != nil {
+	for i := range w.People + w.Bots {
+		if err := w.newPerson(ctx, fmt.Sprintf("p%c%c", 'a'+i/26, 'a'+i%26), i >= w.People); err != nil {
 			return err
 		}
 	}
@@ -96,12 +102,16 @@ func (w *World) Run(ctx context.Context) error {
 		return err
 	}
 	w.network.SetFaults(w.Faults)
+	w.network.Between(w.race)
 	for step := range w.Steps {
 		w.clock.Add(time.Duration(1+w.random.IntN(20)) * time.Second)
 		if err := w.weather(ctx, step); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 		if err := w.act(ctx); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if err := w.bots(ctx); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 	}
@@ -156,6 +166,7 @@ func (w *World) weather(ctx context.Context, step int) error {
 	}
 	if w.chance(w.Stop) {
 		w.tell("%d: the service stops and starts", step)
+		w.tally.Stops++
 		if err := w.service.stop(); err != nil {
 			return err
 		}
@@ -166,9 +177,11 @@ func (w *World) weather(ctx context.Context, step int) error {
 			}
 			w.saved = len(w.said)
 		}
-		if w.Backup && w.saved >= 0 && step > w.Steps/2 {
+		if w.Backup && !w.done && w.saved >= 0 && step > w.Steps/2 {
 			w.tell("%d: the service is restored from the backup", step)
-			w.Backup = false
+			w.done = true
+			w.tally.Restores++
+			w.tally.Behind += len(w.said) - w.saved
 			if err := w.service.restore(ctx, filepath.Join(w.dir, "backup")); err != nil {
 				return err
 			}
@@ -189,10 +202,12 @@ func (w *World) weather(ctx context.Context, step int) error {
 			d := pick(w.random, usable)
 			d.away = 1 + w.random.IntN(w.Steps/4+1)
 			w.tell("%d: %s is put away for %d steps", step, d, d.away)
+			w.tally.Absences++
 		}
 	}
 	if w.Weeks && w.chance(0.01) {
 		w.tell("%d: forty days pass", step)
+		w.tally.Weeks++
 		w.clock.Add(40 * 24 * time.Hour)
 		if w.service.running() {
 			if err := w.service.s.Sweep(ctx); err != nil {
@@ -210,7 +225,34 @@ func (w *World) act(ctx context.Context) error {
 		return nil
 	}
 	d := pick(w.random, usable)
+	return w.actAs(ctx, d)
+}
+
+// race lets somebody else act before an append arrives: what its sender looked at
+// is of yesterday then.
+func (w *World) race(ctx context.Context) error {
+	if w.racing || !w.chance(w.Race) {
+		return nil
+	}
+	others := w.usable()
+	if len(others) == 0 {
+		return nil
+	}
+	w.racing = true
+	defer func() { w.racing = false }()
+	w.tally.Raced++
+	w.tell("  (meanwhile)")
+	return w.actAs(ctx, pick(w.random, others))
+}
+
+// actAs lets a device do one thing.
+func (w *World) actAs(ctx context.Context, d *device) error {
+	d.busy = true
+	defer func() { d.busy = false }()
 	if d.engine == nil || d.crash.died() {
+		if d.engine == nil {
+			w.tally.Starts++
+		}
 		if err := w.boot(ctx, d); err != nil {
 			return err
 		}
@@ -226,11 +268,15 @@ func (w *World) act(ctx context.Context) error {
 		outcome = err.Error()
 	}
 	w.tell("%s %s: %s", d, what, outcome)
+	if err := w.network.Broke(); err != nil {
+		return err
+	}
 	if err != nil && !tolerable(err) {
 		return fmt.Errorf("%s %s: %w", d, what, err)
 	}
 	if d.crash.died() {
 		d.engine = nil
+		w.tally.Kills++
 	} else {
 		d.crash.plan(0, false)
 	}
@@ -243,6 +289,9 @@ func (w *World) action(ctx context.Context, d *device) (what string, err error) 
 	switch n := w.random.IntN(100); {
 	case n < 45:
 		return "says something", w.say(ctx, d, room)
+	case n < 64 && w.racing:
+		_, err := d.engine.Rename(ctx, room, fmt.Sprintf("room %d", w.random.IntN(1000)))
+		return "renames", err
 	case n < 70:
 		return "reads", w.welcomeIn(ctx, d)
 	case n < 74:
@@ -263,9 +312,9 @@ func (w *World) action(ctx context.Context, d *device) (what string, err error) 
 		return "renames", err
 	case n < 94:
 		return "makes a room", w.makeRoom(ctx, d)
-	case n < 96 && len(d.owner.devices) < 3:
+	case n < 96 && len(d.owner.devices) < 3, n >= 96 && w.Lose && len(d.owner.devices) < 2:
 		return "gets a further device", w.addDevice(ctx, d.owner)
-	case n < 98 && w.Lose:
+	case n >= 93 && w.Lose:
 		return "loses a device", w.lose(ctx, d)
 	}
 	return "sends what waits", d.engine.Flush(ctx)
