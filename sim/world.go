@@ -231,7 +231,7 @@ func (w *World) act(ctx context.Context) error {
 // race lets somebody else act before an append arrives: what its sender looked at
 // is of yesterday then.
 func (w *World) race(ctx context.Context) error {
-	if w.racing || !w.chance(w.Race) {
+	if w.racing || w.Race == 0 || !w.chance(w.Race) {
 		return nil
 	}
 	others := w.usable()
