@@ -205,7 +205,7 @@ func (w *World) weather(ctx context.Context, step int) error {
 			w.tally.Absences++
 		}
 	}
-	if w.Weeks && w.chance(0.01) {
+	if w.Weeks && (w.chance(0.01) || step == w.Steps/2 && w.tally.Weeks == 0) {
 		w.tell("%d: forty days pass", step)
 		w.tally.Weeks++
 		w.clock.Add(40 * 24 * time.Hour)
