@@ -189,8 +189,8 @@ func TestAttackCursorsOfOneRoom(t *testing.T) {
 	p := in.people("ada", "eve")
 	id := group(t, p...)
 	var reads atomic.Int64
+	w.store = counting{w.store, &reads}
 	other := w.start()
-	other.store = counting{w.store, &reads}
 	p[1].at = other
 	ring := p[1].connect(t, slices.Repeat([]delivery.Cursor{{Room: id}}, 10_000)...)
 	if f, ok := ring.next().(*delivery.Gap); !ok || f.Room != id || f.From != 0 {
@@ -228,8 +228,8 @@ func TestASenderThatIsGoneStillRings(t *testing.T) {
 	sender, err := in.store.Device(t.Context(), p[0].id())
 	check(t, err)
 	ctx, leave := context.WithCancel(t.Context())
-	other := w.start()
-	other.store = departing{w.store, leave} // its caches are empty: who is in the room is read, too
+	w.store = departing{w.store, leave}
+	other := w.start() // its caches are empty: who is in the room is read, too
 	entry, err := parseEntry(id, delivery.AppendRequest{Entry: p[0].seal(id, "and gone")})
 	check(t, err)
 	entry.device = sender
