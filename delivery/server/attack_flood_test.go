@@ -217,10 +217,7 @@ func TestBodiesAreBoundedBeforeTheyAreRead(t *testing.T) {
 // TestBodiesThatNeverComeAreGivenUp: a head that promises a body, small or large,
 // and then silence: the connection is let go of, also before anybody logged in.
 func TestBodiesThatNeverComeAreGivenUp(t *testing.T) {
-	whole := bodyTime
-	t.Cleanup(func() { bodyTime = whole }) // after the service has ended
-	bodyTime = 50 * time.Millisecond
-	in := newWorld(t).start()
+	in := hurried(t, Patience{Body: 50 * time.Millisecond})
 	for _, size := range []string{"Content-Length: 100", "Content-Length: 60000", "Transfer-Encoding: chunked"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(in.http.URL, "http://"))
 		check(t, err)

@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// hurry shortens how long the service waits for others, before it is started.
-func hurry(t *testing.T, what *time.Duration, to time.Duration) {
-	whole := *what
-	t.Cleanup(func() { *what = whole }) // after the service has ended
-	*what = to
+// hurried starts a service that waits less for others.
+func hurried(t *testing.T, p Patience) *instance {
+	t.Helper()
+	w := newWorld(t)
+	w.config.Patience = p
+	return w.start()
 }
 
 // raw opens a connection to an instance and writes text on it.
@@ -60,8 +61,7 @@ func (in *instance) serves(t *testing.T) {
 // route would read them: to who is not logged in, to routes that do not exist, to
 // routes without a body.
 func TestAttackSlowBodies(t *testing.T) {
-	hurry(t, &bodyTime, 50*time.Millisecond)
-	in := newWorld(t).start()
+	in := hurried(t, Patience{Body: 50 * time.Millisecond})
 	for _, line := range []string{
 		"POST /v1/rooms", "PUT /v1/snapshot", "PATCH /v1/blobs/00000000000000000000000000000000", "GET /v1/info", "GET /v1/connect",
 		"POST /v1/nothing", "POST /nothing", "POST //v1/rooms", "POST /v1/../rooms", "OPTIONS /v1/info", "CONNECT x:1", "DELETE /v1/info",
@@ -82,8 +82,7 @@ func TestAttackSlowBodies(t *testing.T) {
 // TestAttackReaderThatTakesNothing: who asks and does not read the answer is hung
 // up on, whatever the answer is.
 func TestAttackReaderThatTakesNothing(t *testing.T) {
-	hurry(t, &takeTime, 50*time.Millisecond)
-	in := newWorld(t).start()
+	in := hurried(t, Patience{Take: 50 * time.Millisecond})
 	d := in.enrolled("ada")
 	blob := d.blob(t, bytes.Repeat([]byte("x"), 3*takePiece))
 	between := pipes{make(chan net.Conn, 1)}
@@ -143,8 +142,7 @@ func TestAttackPaths(t *testing.T) {
 // TestAttackChunks: bodies in chunks that are none, and what is between two
 // requests when their ends are not agreed on.
 func TestAttackChunks(t *testing.T) {
-	hurry(t, &bodyTime, time.Second)
-	in := newWorld(t).start()
+	in := hurried(t, Patience{Body: time.Second})
 	const head = "POST /v1/challenges HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 	const hidden = "GET /v1/info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for name, text := range map[string]string{

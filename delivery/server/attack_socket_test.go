@@ -153,8 +153,7 @@ func heap() int64 {
 
 // TestAttackIdleSockets: sockets that say nothing cost little, and are hung up on.
 func TestAttackIdleSockets(t *testing.T) {
-	hurry(t, &helloTime, 2*time.Second)
-	in := newWorld(t).start()
+	in := hurried(t, Patience{Hello: 2 * time.Second})
 	const many = 1000
 	before, goroutines := heap(), runtime.NumGoroutine()
 	var conns []net.Conn

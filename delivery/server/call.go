@@ -76,7 +76,7 @@ func (s *Server) admit(rt route, c *call) error {
 	header := c.r.Header.Get(delivery.HeaderEnvelope)
 	switch {
 	case rt.access == anybody:
-		return c.readBody(rt.limit)
+		return s.readBody(c, rt.limit)
 	case header != "":
 		return s.openEnvelope(rt, c, header)
 	}
@@ -86,10 +86,10 @@ func (s *Server) admit(rt route, c *call) error {
 	if rt.access == streamed {
 		return nil
 	}
-	return c.readBody(rt.limit)
+	return s.readBody(c, rt.limit)
 }
 
-func (c *call) readBody(limit int64) error {
+func (s *Server) readBody(c *call, limit int64) error {
 	switch {
 	case c.r.Body == nil, c.r.ContentLength == 0:
 		return nil
@@ -98,7 +98,7 @@ func (c *call) readBody(limit int64) error {
 	}
 	// Setting a deadline fails only where none can be set, as in tests without a socket.
 	control := http.NewResponseController(c.w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	_ = control.SetReadDeadline(time.Now().Add(s.Patience.Body))
 	if n := c.r.ContentLength; n > 0 && n <= smallBody { // most bodies: one allocation
 		c.body = make([]byte, n)
 		if _, err := io.ReadFull(c.r.Body, c.body); err != nil {

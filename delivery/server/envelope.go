@@ -26,7 +26,7 @@ func (s *Server) openEnvelope(rt route, c *call, header string) error {
 	if err != nil {
 		return bad("the signed envelope cannot be read")
 	}
-	if err := c.readBody(limit); err != nil {
+	if err := s.readBody(c, limit); err != nil {
 		return err
 	}
 	now := s.Now()

@@ -7,26 +7,32 @@ import (
 	"time"
 )
 
-// Whoever is at the other end of a connection may send nothing and take nothing,
-// for as long as the connection stands. So each has its time: a body to come, and
-// an answer to be taken. Shorter in tests.
-var (
-	bodyTime = time.Minute      // for a body to come, unless its route gives it more
-	takeTime = 30 * time.Second // for each takePiece of an answer
-)
+// Patience is how long a service waits for who is at the other end of a
+// connection: they may send nothing and take nothing for as long as it stands.
+type Patience struct {
+	Body  time.Duration // for a body to come, unless its route gives it more; a minute
+	Take  time.Duration // for each 64 KiB of an answer to be taken; 30 s
+	Hello time.Duration // for a socket to say who it is; 10 s
+}
+
+func (p *Patience) defaults() {
+	def(&p.Body, time.Minute)
+	def(&p.Take, 30*time.Second)
+	def(&p.Hello, 10*time.Second)
+}
 
 // takePiece is 64 KiB: who reads more slowly than 2 KB a second is not answered.
 const takePiece = 64 << 10
 
 // guard stands before all routes. It bounds the time of a body also where no route
 // reads it: net/http does, before it answers, and waits for as long as it takes.
-func guard(routes, unknown http.Handler) http.Handler {
+func guard(patience Patience, routes, unknown http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g := &guarded{w, http.NewResponseController(w)}
+		g := &guarded{w, http.NewResponseController(w), patience.Take}
 		g.extend()
 		if r.ContentLength != 0 {
 			// Setting a deadline fails only where none can be set, as in tests without a socket.
-			_ = g.control.SetReadDeadline(time.Now().Add(bodyTime))
+			_ = g.control.SetReadDeadline(time.Now().Add(patience.Body))
 		}
 		// Nobody who means a route writes it in a roundabout way, and nobody is sent
 		// on to what was meant.
@@ -42,13 +48,14 @@ func guard(routes, unknown http.Handler) http.Handler {
 type guarded struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	take    time.Duration
 }
 
 // Unwrap is for [http.ResponseController], and for who takes the connection over.
 func (g *guarded) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
 func (g *guarded) extend() {
-	_ = g.control.SetWriteDeadline(time.Now().Add(takeTime)) // fails only without a socket
+	_ = g.control.SetWriteDeadline(time.Now().Add(g.take)) // fails only without a socket
 }
 
 // WriteHeader implements [http.ResponseWriter].

@@ -90,5 +90,5 @@ func (s *Server) routes() http.Handler {
 		return delivery.Refuse(delivery.CodeNotFound, "no such route")
 	}})
 	mux.Handle("/", unknown)
-	return guard(mux, unknown)
+	return guard(s.Patience, mux, unknown)
 }

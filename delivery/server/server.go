@@ -41,6 +41,7 @@ type Config struct {
 	LowWater         int           // key packages; 20
 	MaxMembers       int           // participants that a room lists; 2,000
 	Limits           Limits
+	Patience         Patience
 	Rules            map[Rule]Mode // refusal rules that are policy; see rules.go
 	Machine          Machine       // what congestion is read from; nil: always calm
 
@@ -73,6 +74,7 @@ func (c *Config) defaults() error {
 	def(&c.LowWater, 20)
 	def(&c.MaxMembers, 2000)
 	c.Limits.defaults()
+	c.Patience.defaults()
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -16,10 +16,6 @@ import (
 // bounded queue; when it overflows, all of it is dropped and each room that
 // lost something gets a Gap: the log is the truth.
 
-// helloTime is how long a socket may be open that nobody has authenticated;
-// shorter in tests.
-var helloTime = 10 * time.Second
-
 const (
 	pingTime   = 30 * time.Second
 	writeTime  = 20 * time.Second
@@ -84,7 +80,7 @@ func (s *Server) connect(c *call) error {
 }
 
 func (k *socket) hello(ctx context.Context) (*delivery.Hello, error) {
-	ctx, cancel := context.WithTimeout(ctx, helloTime)
+	ctx, cancel := context.WithTimeout(ctx, k.s.Patience.Hello)
 	defer cancel()
 	k.conn.SetReadLimit(maxHello)
 	frame, err := k.read(ctx)
