@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/askucher/compax-core/internal/testdata"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -13,20 +14,20 @@ import (
 type passiveVector struct {
 	CipherSuite  wire.CipherSuite `json:"cipher_suite"`
 	ExternalPSKs []struct {
-		ID  hexBytes `json:"psk_id"`
-		PSK hexBytes
+		ID  testdata.Hex `json:"psk_id"`
+		PSK testdata.Hex
 	} `json:"external_psks"`
-	KeyPackage                hexBytes  `json:"key_package"`
-	SignaturePriv             hexBytes  `json:"signature_priv"`
-	EncryptionPriv            hexBytes  `json:"encryption_priv"`
-	InitPriv                  hexBytes  `json:"init_priv"`
-	Welcome                   hexBytes  `json:"welcome"`
-	RatchetTree               *hexBytes `json:"ratchet_tree"`
-	InitialEpochAuthenticator hexBytes  `json:"initial_epoch_authenticator"`
+	KeyPackage                testdata.Hex  `json:"key_package"`
+	SignaturePriv             testdata.Hex  `json:"signature_priv"`
+	EncryptionPriv            testdata.Hex  `json:"encryption_priv"`
+	InitPriv                  testdata.Hex  `json:"init_priv"`
+	Welcome                   testdata.Hex  `json:"welcome"`
+	RatchetTree               *testdata.Hex `json:"ratchet_tree"`
+	InitialEpochAuthenticator testdata.Hex  `json:"initial_epoch_authenticator"`
 	Epochs                    []struct {
-		Proposals          []hexBytes
-		Commit             hexBytes
-		EpochAuthenticator hexBytes `json:"epoch_authenticator"`
+		Proposals          []testdata.Hex
+		Commit             testdata.Hex
+		EpochAuthenticator testdata.Hex `json:"epoch_authenticator"`
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/askucher/compax-core/internal/testdata"
 	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
@@ -14,25 +15,25 @@ import (
 
 type treeKEMVector struct {
 	CipherSuite             wire.CipherSuite `json:"cipher_suite"`
-	GroupID                 hexBytes         `json:"group_id"`
+	GroupID                 testdata.Hex     `json:"group_id"`
 	Epoch                   uint64
-	ConfirmedTranscriptHash hexBytes `json:"confirmed_transcript_hash"`
-	RatchetTree             hexBytes `json:"ratchet_tree"`
+	ConfirmedTranscriptHash testdata.Hex `json:"confirmed_transcript_hash"`
+	RatchetTree             testdata.Hex `json:"ratchet_tree"`
 	LeavesPrivate           []struct {
 		Index          tree.LeafIndex
-		EncryptionPriv hexBytes `json:"encryption_priv"`
-		SignaturePriv  hexBytes `json:"signature_priv"`
+		EncryptionPriv testdata.Hex `json:"encryption_priv"`
+		SignaturePriv  testdata.Hex `json:"signature_priv"`
 		PathSecrets    []struct {
 			Node       tree.NodeIndex
-			PathSecret hexBytes `json:"path_secret"`
+			PathSecret testdata.Hex `json:"path_secret"`
 		} `json:"path_secrets"`
 	} `json:"leaves_private"`
 	UpdatePaths []struct {
 		Sender        tree.LeafIndex
-		UpdatePath    hexBytes    `json:"update_path"`
-		PathSecrets   []*hexBytes `json:"path_secrets"`
-		CommitSecret  hexBytes    `json:"commit_secret"`
-		TreeHashAfter hexBytes    `json:"tree_hash_after"`
+		UpdatePath    testdata.Hex    `json:"update_path"`
+		PathSecrets   []*testdata.Hex `json:"path_secrets"`
+		CommitSecret  testdata.Hex    `json:"commit_secret"`
+		TreeHashAfter testdata.Hex    `json:"tree_hash_after"`
 	} `json:"update_paths"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/askucher/compax-core/internal/testdata"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -13,23 +14,23 @@ import (
 func TestVectorsMessageProtection(t *testing.T) {
 	type vector struct {
 		CipherSuite             wire.CipherSuite `json:"cipher_suite"`
-		GroupID                 hexBytes         `json:"group_id"`
+		GroupID                 testdata.Hex     `json:"group_id"`
 		Epoch                   uint64
-		TreeHash                hexBytes `json:"tree_hash"`
-		ConfirmedTranscriptHash hexBytes `json:"confirmed_transcript_hash"`
-		SignaturePriv           hexBytes `json:"signature_priv"`
-		SignaturePub            hexBytes `json:"signature_pub"`
-		EncryptionSecret        hexBytes `json:"encryption_secret"`
-		SenderDataSecret        hexBytes `json:"sender_data_secret"`
-		MembershipKey           hexBytes `json:"membership_key"`
-		Proposal                hexBytes
-		ProposalPriv            hexBytes `json:"proposal_priv"`
-		ProposalPub             hexBytes `json:"proposal_pub"`
-		Commit                  hexBytes
-		CommitPriv              hexBytes `json:"commit_priv"`
-		CommitPub               hexBytes `json:"commit_pub"`
-		Application             hexBytes
-		ApplicationPriv         hexBytes `json:"application_priv"`
+		TreeHash                testdata.Hex `json:"tree_hash"`
+		ConfirmedTranscriptHash testdata.Hex `json:"confirmed_transcript_hash"`
+		SignaturePriv           testdata.Hex `json:"signature_priv"`
+		SignaturePub            testdata.Hex `json:"signature_pub"`
+		EncryptionSecret        testdata.Hex `json:"encryption_secret"`
+		SenderDataSecret        testdata.Hex `json:"sender_data_secret"`
+		MembershipKey           testdata.Hex `json:"membership_key"`
+		Proposal                testdata.Hex
+		ProposalPriv            testdata.Hex `json:"proposal_priv"`
+		ProposalPub             testdata.Hex `json:"proposal_pub"`
+		Commit                  testdata.Hex
+		CommitPriv              testdata.Hex `json:"commit_priv"`
+		CommitPub               testdata.Hex `json:"commit_pub"`
+		Application             testdata.Hex
+		ApplicationPriv         testdata.Hex `json:"application_priv"`
 	}
 	eachVector(t, "message-protection.json", func(v vector) wire.CipherSuite { return v.CipherSuite }, func(t *testing.T, cs *suite.Suite, v vector) {
 		context := wire.Marshal(&wire.GroupContext{
@@ -84,13 +85,13 @@ func TestVectorsMessageProtection(t *testing.T) {
 		}
 		contents := map[string]struct {
 			raw                []byte
-			received           []hexBytes
+			received           []testdata.Hex
 			contentType        wire.ContentType
 			allowedAsPlaintext bool
 		}{
-			"proposal":    {v.Proposal, []hexBytes{v.ProposalPriv, v.ProposalPub}, wire.ContentTypeProposal, true},
-			"commit":      {v.Commit, []hexBytes{v.CommitPriv, v.CommitPub}, wire.ContentTypeCommit, true},
-			"application": {v.Application, []hexBytes{v.ApplicationPriv}, wire.ContentTypeApplication, false},
+			"proposal":    {v.Proposal, []testdata.Hex{v.ProposalPriv, v.ProposalPub}, wire.ContentTypeProposal, true},
+			"commit":      {v.Commit, []testdata.Hex{v.CommitPriv, v.CommitPub}, wire.ContentTypeCommit, true},
+			"application": {v.Application, []testdata.Hex{v.ApplicationPriv}, wire.ContentTypeApplication, false},
 		}
 		for name, c := range contents {
 			for _, message := range c.received {

@@ -2,8 +2,6 @@ package mls
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -13,37 +11,11 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-// hexBytes reads the vectors' hexadecimal strings.
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalJSON(b []byte) error {
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	var err error
-	*h, err = hex.DecodeString(text)
-	return err
-}
-
-// vectors reads a file of official test vectors.
-func vectors[T any](t *testing.T, name string) []T {
-	t.Helper()
-	var cases []T
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/"+name), &cases); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	if len(cases) == 0 {
-		t.Fatalf("%s holds no case", name)
-	}
-	return cases
-}
-
 // eachVector runs every case of a file as a subtest named by suite and number,
 // and reports how many there were per suite.
 func eachVector[T any](t *testing.T, name string, of func(T) wire.CipherSuite, run func(*testing.T, *suite.Suite, T)) {
 	counts := map[wire.CipherSuite]int{}
-	for i, c := range vectors[T](t, name) {
+	for i, c := range testdata.Vectors[T](t, name) {
 		counts[of(c)]++
 		t.Run(fmt.Sprintf("suite%d/%d", of(c), i), func(t *testing.T) {
 			testdata.Ran(t, name, uint16(of(c)))
@@ -89,31 +61,31 @@ func flip(b []byte) []byte {
 func TestVectorsKeySchedule(t *testing.T) {
 	type vector struct {
 		CipherSuite       wire.CipherSuite `json:"cipher_suite"`
-		GroupID           hexBytes         `json:"group_id"`
-		InitialInitSecret hexBytes         `json:"initial_init_secret"`
+		GroupID           testdata.Hex     `json:"group_id"`
+		InitialInitSecret testdata.Hex     `json:"initial_init_secret"`
 		Epochs            []struct {
-			CommitSecret            hexBytes `json:"commit_secret"`
-			PSKSecret               hexBytes `json:"psk_secret"`
-			TreeHash                hexBytes `json:"tree_hash"`
-			ConfirmedTranscriptHash hexBytes `json:"confirmed_transcript_hash"`
-			GroupContext            hexBytes `json:"group_context"`
-			JoinerSecret            hexBytes `json:"joiner_secret"`
-			WelcomeSecret           hexBytes `json:"welcome_secret"`
-			InitSecret              hexBytes `json:"init_secret"`
-			SenderDataSecret        hexBytes `json:"sender_data_secret"`
-			EncryptionSecret        hexBytes `json:"encryption_secret"`
-			ExporterSecret          hexBytes `json:"exporter_secret"`
-			EpochAuthenticator      hexBytes `json:"epoch_authenticator"`
-			ExternalSecret          hexBytes `json:"external_secret"`
-			ConfirmationKey         hexBytes `json:"confirmation_key"`
-			MembershipKey           hexBytes `json:"membership_key"`
-			ResumptionPSK           hexBytes `json:"resumption_psk"`
-			ExternalPub             hexBytes `json:"external_pub"`
+			CommitSecret            testdata.Hex `json:"commit_secret"`
+			PSKSecret               testdata.Hex `json:"psk_secret"`
+			TreeHash                testdata.Hex `json:"tree_hash"`
+			ConfirmedTranscriptHash testdata.Hex `json:"confirmed_transcript_hash"`
+			GroupContext            testdata.Hex `json:"group_context"`
+			JoinerSecret            testdata.Hex `json:"joiner_secret"`
+			WelcomeSecret           testdata.Hex `json:"welcome_secret"`
+			InitSecret              testdata.Hex `json:"init_secret"`
+			SenderDataSecret        testdata.Hex `json:"sender_data_secret"`
+			EncryptionSecret        testdata.Hex `json:"encryption_secret"`
+			ExporterSecret          testdata.Hex `json:"exporter_secret"`
+			EpochAuthenticator      testdata.Hex `json:"epoch_authenticator"`
+			ExternalSecret          testdata.Hex `json:"external_secret"`
+			ConfirmationKey         testdata.Hex `json:"confirmation_key"`
+			MembershipKey           testdata.Hex `json:"membership_key"`
+			ResumptionPSK           testdata.Hex `json:"resumption_psk"`
+			ExternalPub             testdata.Hex `json:"external_pub"`
 			Exporter                struct {
 				Label   string
-				Context hexBytes
+				Context testdata.Hex
 				Length  int
-				Secret  hexBytes
+				Secret  testdata.Hex
 			}
 		}
 	}
@@ -158,11 +130,11 @@ func TestVectorsPSKSecret(t *testing.T) {
 	type vector struct {
 		CipherSuite wire.CipherSuite `json:"cipher_suite"`
 		PSKs        []struct {
-			ID    hexBytes `json:"psk_id"`
-			PSK   hexBytes
-			Nonce hexBytes `json:"psk_nonce"`
+			ID    testdata.Hex `json:"psk_id"`
+			PSK   testdata.Hex
+			Nonce testdata.Hex `json:"psk_nonce"`
 		}
-		PSKSecret hexBytes `json:"psk_secret"`
+		PSKSecret testdata.Hex `json:"psk_secret"`
 	}
 	eachVector(t, "psk_secret.json", func(v vector) wire.CipherSuite { return v.CipherSuite }, func(t *testing.T, cs *suite.Suite, v vector) {
 		var inputs []pskInput
@@ -190,19 +162,19 @@ func TestVectorsPSKSecret(t *testing.T) {
 func TestVectorsSecretTree(t *testing.T) {
 	type vector struct {
 		CipherSuite      wire.CipherSuite `json:"cipher_suite"`
-		EncryptionSecret hexBytes         `json:"encryption_secret"`
+		EncryptionSecret testdata.Hex     `json:"encryption_secret"`
 		SenderData       struct {
-			Secret     hexBytes `json:"sender_data_secret"`
-			Ciphertext hexBytes
-			Key        hexBytes
-			Nonce      hexBytes
+			Secret     testdata.Hex `json:"sender_data_secret"`
+			Ciphertext testdata.Hex
+			Key        testdata.Hex
+			Nonce      testdata.Hex
 		} `json:"sender_data"`
 		Leaves [][]struct {
 			Generation       uint32
-			ApplicationKey   hexBytes `json:"application_key"`
-			ApplicationNonce hexBytes `json:"application_nonce"`
-			HandshakeKey     hexBytes `json:"handshake_key"`
-			HandshakeNonce   hexBytes `json:"handshake_nonce"`
+			ApplicationKey   testdata.Hex `json:"application_key"`
+			ApplicationNonce testdata.Hex `json:"application_nonce"`
+			HandshakeKey     testdata.Hex `json:"handshake_key"`
+			HandshakeNonce   testdata.Hex `json:"handshake_nonce"`
 		}
 	}
 	eachVector(t, "secret-tree.json", func(v vector) wire.CipherSuite { return v.CipherSuite }, func(t *testing.T, cs *suite.Suite, v vector) {

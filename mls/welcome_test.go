@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/askucher/compax-core/internal/testdata"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -11,10 +12,10 @@ import (
 func TestVectorsWelcome(t *testing.T) {
 	type vector struct {
 		CipherSuite wire.CipherSuite `json:"cipher_suite"`
-		InitPriv    hexBytes         `json:"init_priv"`
-		SignerPub   hexBytes         `json:"signer_pub"`
-		KeyPackage  hexBytes         `json:"key_package"`
-		Welcome     hexBytes
+		InitPriv    testdata.Hex     `json:"init_priv"`
+		SignerPub   testdata.Hex     `json:"signer_pub"`
+		KeyPackage  testdata.Hex     `json:"key_package"`
+		Welcome     testdata.Hex
 	}
 	eachVector(t, "welcome.json", func(v vector) wire.CipherSuite { return v.CipherSuite }, func(t *testing.T, cs *suite.Suite, v vector) {
 		var kp, welcome wire.MLSMessage

@@ -2,8 +2,6 @@ package follower
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -13,36 +11,18 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	var err error
-	*h, err = hex.DecodeString(s)
-	return err
-}
-
 // TestVectorsTranscriptHashes: every case, in every suite (§8.2).
 func TestVectorsTranscriptHashes(t *testing.T) {
-	var cases []struct {
+	type vector struct {
 		CipherSuite          wire.CipherSuite `json:"cipher_suite"`
-		ConfirmationKey      hexBytes         `json:"confirmation_key"`
-		AuthenticatedContent hexBytes         `json:"authenticated_content"`
-		InterimBefore        hexBytes         `json:"interim_transcript_hash_before"`
-		ConfirmedAfter       hexBytes         `json:"confirmed_transcript_hash_after"`
-		InterimAfter         hexBytes         `json:"interim_transcript_hash_after"`
+		ConfirmationKey      testdata.Hex     `json:"confirmation_key"`
+		AuthenticatedContent testdata.Hex     `json:"authenticated_content"`
+		InterimBefore        testdata.Hex     `json:"interim_transcript_hash_before"`
+		ConfirmedAfter       testdata.Hex     `json:"confirmed_transcript_hash_after"`
+		InterimAfter         testdata.Hex     `json:"interim_transcript_hash_after"`
 	}
 	const file = "transcript-hashes.json"
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/"+file), &cases); err != nil {
-		t.Fatal(err)
-	}
-	if len(cases) == 0 {
-		t.Fatal("the file holds no case")
-	}
-	for i, v := range cases {
+	for i, v := range testdata.Vectors[vector](t, file) {
 		t.Run(fmt.Sprintf("suite%d/%d", v.CipherSuite, i), func(t *testing.T) {
 			testdata.Ran(t, file, uint16(v.CipherSuite))
 			cs, err := suite.Lookup(v.CipherSuite)

@@ -2,8 +2,6 @@ package hpke_test
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"testing"
 
@@ -14,18 +12,6 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalJSON(b []byte) error {
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	var err error
-	*h, err = hex.DecodeString(text)
-	return err
-}
-
 func flip(b []byte) []byte {
 	c := bytes.Clone(b)
 	c[len(c)/2] ^= 1
@@ -35,17 +21,15 @@ func flip(b []byte) []byte {
 // TestVectorsEncryptWithLabel opens the ciphertext of the official
 // crypto-basics vectors in every suite, and refuses it after any change.
 func TestVectorsEncryptWithLabel(t *testing.T) {
-	var cases []struct {
+	type vector struct {
 		CipherSuite      wire.CipherSuite `json:"cipher_suite"`
 		EncryptWithLabel struct {
-			Priv, Pub, Context, Plaintext, Ciphertext hexBytes
-			KEMOutput                                 hexBytes `json:"kem_output"`
+			Priv, Pub, Context, Plaintext, Ciphertext testdata.Hex
+			KEMOutput                                 testdata.Hex `json:"kem_output"`
 			Label                                     string
 		} `json:"encrypt_with_label"`
 	}
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/crypto-basics.json"), &cases); err != nil {
-		t.Fatal(err)
-	}
+	cases := testdata.Vectors[vector](t, "crypto-basics.json")
 	for _, c := range cases {
 		cs, err := suite.Lookup(c.CipherSuite)
 		if err != nil {

@@ -2,8 +2,6 @@ package suite_test
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"testing"
 
 	"github.com/askucher/compax-core/internal/testdata"
@@ -11,19 +9,6 @@ import (
 	_ "github.com/askucher/compax-core/mls/suite/suite448"
 	"github.com/askucher/compax-core/mls/wire"
 )
-
-// hexBytes reads the vectors' hexadecimal strings.
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalJSON(b []byte) error {
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	var err error
-	*h, err = hex.DecodeString(text)
-	return err
-}
 
 // flip returns b with one bit changed.
 func flip(b []byte) []byte {
@@ -36,35 +21,33 @@ func flip(b []byte) []byte {
 // but encryption, which package hpke tests, for every suite of the RFC. A
 // flipped bit of any input changes the result.
 func TestVectorsCryptoBasics(t *testing.T) {
-	var cases []struct {
+	type vector struct {
 		CipherSuite wire.CipherSuite `json:"cipher_suite"`
 		RefHash     struct {
 			Label      string
-			Value, Out hexBytes
+			Value, Out testdata.Hex
 		} `json:"ref_hash"`
 		ExpandWithLabel struct {
-			Secret, Context, Out hexBytes
+			Secret, Context, Out testdata.Hex
 			Label                string
 			Length               int
 		} `json:"expand_with_label"`
 		DeriveSecret struct {
-			Secret, Out hexBytes
+			Secret, Out testdata.Hex
 			Label       string
 		} `json:"derive_secret"`
 		DeriveTreeSecret struct {
-			Secret, Out hexBytes
+			Secret, Out testdata.Hex
 			Label       string
 			Generation  uint32
 			Length      int
 		} `json:"derive_tree_secret"`
 		SignWithLabel struct {
-			Priv, Pub, Content, Signature hexBytes
+			Priv, Pub, Content, Signature testdata.Hex
 			Label                         string
 		} `json:"sign_with_label"`
 	}
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/crypto-basics.json"), &cases); err != nil {
-		t.Fatal(err)
-	}
+	cases := testdata.Vectors[vector](t, "crypto-basics.json")
 	for _, c := range cases {
 		s, err := suite.Lookup(c.CipherSuite)
 		if err != nil {

@@ -2,8 +2,6 @@ package tree
 
 import (
 	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -12,30 +10,6 @@ import (
 	_ "github.com/askucher/compax-core/mls/suite/suite448"
 	"github.com/askucher/compax-core/mls/wire"
 )
-
-type hexBytes []byte
-
-func (h *hexBytes) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	var err error
-	*h, err = hex.DecodeString(s)
-	return err
-}
-
-func vectors[T any](t testing.TB, file string) []T {
-	t.Helper()
-	var cases []T
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/"+file), &cases); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	if len(cases) == 0 {
-		t.Fatalf("%s holds no case", file)
-	}
-	return cases
-}
 
 func lookup(t testing.TB, id wire.CipherSuite) *suite.Suite {
 	t.Helper()
@@ -56,7 +30,7 @@ func TestVectorsTreeMath(t *testing.T) {
 		Parent  []*NodeIndex `json:"parent"`
 		Sibling []*NodeIndex `json:"sibling"`
 	}
-	for _, v := range vectors[vector](t, "tree-math.json") {
+	for _, v := range testdata.Vectors[vector](t, "tree-math.json") {
 		testdata.Ran(t, "tree-math.json", 0)
 		if got := Root(v.Leaves); got != v.Root {
 			t.Errorf("root of %d leaves = %d, want %d", v.Leaves, got, v.Root)
@@ -86,14 +60,14 @@ func TestVectorsTreeMath(t *testing.T) {
 func TestVectorsTreeOperations(t *testing.T) {
 	type vector struct {
 		CipherSuite wire.CipherSuite `json:"cipher_suite"`
-		Before      hexBytes         `json:"tree_before"`
-		After       hexBytes         `json:"tree_after"`
-		HashBefore  hexBytes         `json:"tree_hash_before"`
-		HashAfter   hexBytes         `json:"tree_hash_after"`
-		Proposal    hexBytes         `json:"proposal"`
+		Before      testdata.Hex     `json:"tree_before"`
+		After       testdata.Hex     `json:"tree_after"`
+		HashBefore  testdata.Hex     `json:"tree_hash_before"`
+		HashAfter   testdata.Hex     `json:"tree_hash_after"`
+		Proposal    testdata.Hex     `json:"proposal"`
 		Sender      LeafIndex        `json:"proposal_sender"`
 	}
-	for i, v := range vectors[vector](t, "tree-operations.json") {
+	for i, v := range testdata.Vectors[vector](t, "tree-operations.json") {
 		testdata.Ran(t, "tree-operations.json", uint16(v.CipherSuite))
 		u, err := ParseBytes(lookup(t, v.CipherSuite), v.Before)
 		if err != nil {
@@ -134,14 +108,14 @@ func TestVectorsTreeOperations(t *testing.T) {
 
 type validationVector struct {
 	CipherSuite wire.CipherSuite `json:"cipher_suite"`
-	Tree        hexBytes         `json:"tree"`
-	GroupID     hexBytes         `json:"group_id"`
-	Hashes      []hexBytes       `json:"tree_hashes"`
+	Tree        testdata.Hex     `json:"tree"`
+	GroupID     testdata.Hex     `json:"group_id"`
+	Hashes      []testdata.Hex   `json:"tree_hashes"`
 	Resolutions [][]NodeIndex    `json:"resolutions"`
 }
 
 func TestVectorsTreeValidation(t *testing.T) {
-	for i, v := range vectors[validationVector](t, "tree-validation.json") {
+	for i, v := range testdata.Vectors[validationVector](t, "tree-validation.json") {
 		testdata.Ran(t, "tree-validation.json", uint16(v.CipherSuite))
 		cs := lookup(t, v.CipherSuite)
 		u, err := ParseBytes(cs, v.Tree)

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"testing"
 
 	"github.com/askucher/compax-core/internal/testdata"
@@ -12,13 +11,11 @@ import (
 // TestVectorsDeserialization reads every length header of the official
 // deserialization vectors and writes it back.
 func TestVectorsDeserialization(t *testing.T) {
-	var cases []struct {
+	type vector struct {
 		Header string `json:"vlbytes_header"`
 		Length int    `json:"length"`
 	}
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/deserialization.json"), &cases); err != nil {
-		t.Fatal(err)
-	}
+	cases := testdata.Vectors[vector](t, "deserialization.json")
 	for i, c := range cases {
 		testdata.Ran(t, "deserialization.json", 0)
 		header, err := hex.DecodeString(c.Header)
@@ -40,10 +37,7 @@ func TestVectorsDeserialization(t *testing.T) {
 // and encodes it again to the same bytes; a flipped bit, a missing and an extra
 // byte never give the same bytes back unnoticed.
 func TestVectorsMessages(t *testing.T) {
-	var cases []map[string]string
-	if err := json.Unmarshal(testdata.Shared(t, "mls-vectors/messages.json"), &cases); err != nil {
-		t.Fatal(err)
-	}
+	cases := testdata.Vectors[map[string]string](t, "messages.json")
 	message := func() codec { return new(MLSMessage) }
 	types := map[string]func() codec{
 		"mls_welcome":                       message,
