@@ -87,7 +87,7 @@ func (r RoomInfo) parts() ([]Part, error) {
 type Profile struct {
 	Name      string `json:"name"`
 	About     string `json:"about,omitempty"`
-	Username  string `json:"username,omitempty"` // believed only with Record
+	Username  string `json:"username,omitempty"` // a claim: the directory says whose a name is
 	Record    []byte `json:"record,omitempty"`   // identity.UsernameRecord of the sender
 	Version   uint64 `json:"version"`
 	Bot       bool   `json:"bot,omitempty"`

@@ -71,7 +71,7 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 	}
 	epoch := g.Epoch()
 	got, err := e.append(ctx, r.rec.ID, request)
-	switch delivery.CodeOf(err) {
+	switch code := delivery.CodeOf(err); code {
 	case "":
 		if errors.Is(err, errCopied) {
 			return true, errors.Join(err, e.discard(ctx, r))
@@ -97,6 +97,9 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 	case delivery.CodeSucceeded:
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	default:
+		if !definite(code) {
+			return false, e.fail(ctx, err)
+		}
 		return false, errors.Join(e.fail(ctx, err), e.discard(ctx, r))
 	}
 	if got.Seq != r.rec.Cursor+1 {

@@ -40,6 +40,13 @@ func forgetFlying(tx Tx, id delivery.RoomID) error {
 	return err
 }
 
+// definite reports whether a refusal says that the service does not have what was
+// sent. One that may go away does not: the answer of an earlier try may be lost, and
+// what stands before a service speaks for it while it works.
+func definite(code delivery.Code) bool {
+	return code != "" && !code.Temporary() && code != delivery.CodeRevoked
+}
+
 // discard forgets commits of this device that were definitely refused.
 func (e *Engine) discard(ctx context.Context, r *room) error {
 	return e.advance(ctx, r, *r.state.group.Discard(), func(tx Tx) error { return forgetFlying(tx, r.rec.ID) })
@@ -63,10 +70,10 @@ func (e *Engine) settleFlight(ctx context.Context, r *room) error {
 	}
 	for _, a := range list {
 		_, err := e.client.Append(ctx, r.rec.ID, a)
-		switch code := delivery.CodeOf(err); {
+		switch {
 		case err == nil:
 			return delivery.Refuse(delivery.CodeRetry, "a change by this device was taken: it is read in the log before anything else")
-		case code == "", code.Temporary(), code == delivery.CodeRevoked, code == delivery.CodeLogIn:
+		case !definite(delivery.CodeOf(err)):
 			return e.fail(ctx, err)
 		}
 	}

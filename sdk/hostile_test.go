@@ -21,6 +21,7 @@ type between struct {
 	client.Transport
 	answer  func(method, path string, query url.Values) (status int, media string, body []byte)
 	lose    func(path string) bool // the service gets the request and its answer is lost
+	spoil   func(path string) bool // the service gets the request and a proxy says that it is away
 	commits atomic.Int32           // appends with a GroupInfo that went through
 	header  atomic.Value           // the last Authorization
 }
@@ -59,6 +60,14 @@ func (b *between) Do(ctx context.Context, r client.Request) (client.Response, er
 			err = errors.Join(got.Body.Close(), errors.New("the answer was lost"))
 		}
 		return client.Response{}, err
+	}
+	if b.spoil != nil && b.spoil(u.Path) {
+		got, err := b.Transport.Do(ctx, r)
+		if err == nil {
+			err = got.Body.Close()
+		}
+		page := io.NopCloser(strings.NewReader("<html>502 Bad Gateway</html>"))
+		return client.Response{Status: 502, Body: page, Header: func(string) string { return "text/html" }}, err
 	}
 	return b.Transport.Do(ctx, r)
 }

@@ -81,7 +81,8 @@ func (e *Engine) readItem(ctx context.Context, m delivery.MailView) (finished bo
 	return true, nil
 }
 
-// readRemoval catches up with a room that this device was removed from.
+// readRemoval catches up with a room that this device was removed from. One that
+// cannot be followed to there keeps nobody from the other mail.
 func (e *Engine) readRemoval(ctx context.Context, id delivery.RoomID) error {
 	r, done, err := e.enter(ctx, id)
 	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrRequest) {
@@ -91,10 +92,7 @@ func (e *Engine) readRemoval(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	defer done()
-	if err := e.catchUp(ctx, r); err != nil && !errors.Is(err, ErrOut) {
-		return err
-	}
-	return nil
+	return e.quiet(id, e.catchUp(ctx, r))
 }
 
 // invited looks at an invitation. Of a stranger's room nothing is fetched, and nothing

@@ -376,6 +376,9 @@ func (e *Engine) roomInfo(tx Tx, r *room, l Line, i content.RoomInfo) error {
 	return tx.PutLine(l)
 }
 
+// profile notes what somebody calls themselves. A username is not theirs because they
+// sign that it is: anybody can sign any. It is taken from the directory, which gives
+// each to one identity, and pinned ([Engine.Find]).
 func (e *Engine) profile(tx Tx, l Line, i content.Profile) error {
 	p := Person{Identity: l.From}
 	if _, err := get(tx, TablePerson, l.From.String(), &p); err != nil {
@@ -385,11 +388,6 @@ func (e *Engine) profile(tx Tx, l Line, i content.Profile) error {
 		return nil
 	}
 	p.Name, p.Version, p.Bot = i.Name, i.Version, i.Bot
-	if u, err := identity.ParseUsernameRecord(i.Record); err == nil {
-		if rec, err := u.Verify(); err == nil && rec.Fields().Identity == l.From {
-			p.Username = rec.Fields().Username
-		}
-	}
 	if err := put(tx, TablePerson, l.From.String(), p); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,8 @@ func (e *Engine) load(ctx context.Context, r *room, id delivery.RoomID) error {
 	}
 	var records []mls.Record
 	err := e.Store.View(ctx, func(tx Tx) error {
-		found, err := get(tx, TableRoom, id.String(), &r.rec)
+		var rec Room // not the old one: JSON leaves what is not in it as it was
+		found, err := get(tx, TableRoom, id.String(), &rec)
 		if err != nil {
 			return err
 		}
@@ -113,6 +115,7 @@ func (e *Engine) load(ctx context.Context, r *room, id delivery.RoomID) error {
 			}
 			return ErrNoRoom
 		}
+		r.rec = rec
 		if r.state.group != nil {
 			return nil
 		}
@@ -137,8 +140,15 @@ func (e *Engine) load(ctx context.Context, r *room, id delivery.RoomID) error {
 	return err
 }
 
-// save writes the room's record.
+// save writes the room's record. What others note in the stored one while this one is
+// in memory stays: that the leaf has to be replaced, until it was, and what another
+// device of the account has seen.
 func (r *room) save(tx Tx) error {
+	var stored Room
+	if _, err := get(tx, TableRoom, r.rec.ID.String(), &stored); err != nil {
+		return err
+	}
+	r.rec.Renew, r.rec.Read = cmp.Or(r.rec.Renew, stored.Renew), max(r.rec.Read, stored.Read)
 	if r.state.group != nil {
 		r.rec.Epoch, r.rec.Suite = r.state.group.Epoch(), r.state.group.CipherSuite()
 	}

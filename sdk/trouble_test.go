@@ -71,15 +71,7 @@ func TestCopiedProfile(t *testing.T) {
 	ada.invite(room, bob)
 	ada.say(room, "one")
 	must(t, ada.Close())
-	twin := &person{t: t, path: filepath.Join(t.TempDir(), "twin.db"), seal: ada.seal}
-	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(ada.path + suffix)
-		if os.IsNotExist(err) {
-			continue
-		}
-		must(t, err)
-		must(t, os.WriteFile(twin.path+suffix, b, 0o600))
-	}
+	twin := ada.copied()
 	ada.Engine, err = sdk.Open(ctx, ada.config())
 	must(t, err)
 	ada.say(room, "two")

@@ -1,0 +1,184 @@
+package sdk_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// TestAttackBorrowedUsername: a member says in a room, signed with their own key, that
+// they are called as somebody else is. Nobody takes them for the other: neither by
+// what is shown, nor by finding that name later.
+func TestAttackBorrowedUsername(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, eve := newPerson(t, h, "ada"), newPerson(t, h, "eve")
+	bob := newPerson(t, h, "bob")
+	room, err := eve.NewRoom(ctx, "Mask")
+	must(t, err)
+	eve.invite(room, ada)
+	node, err := eve.words.Account()
+	must(t, err)
+	key, err := node.Identity()
+	must(t, err)
+	rec, err := identity.SignUsername(identity.UsernameFields{
+		Identity: eve.Identity(), Username: "bob", Version: 9, IssuedAt: 1, Profile: identity.PublicProfile{DisplayName: "Bob"},
+	}, key)
+	must(t, err)
+	mask := content.Profile{Name: "Bob", Username: "bob", Record: rec.Bytes(), Version: 9}
+	_, err = eve.Write(ctx, room, func(h content.Header) (content.Message, error) { return content.New(h, mask) })
+	must(t, err)
+	must(t, ada.Refresh(ctx, room))
+	got, err := ada.Person(ctx, eve.Identity())
+	must(t, err)
+	if got.Name != "Bob" || got.Version != 9 {
+		t.Fatalf("the profile was not read: %+v", got)
+	}
+	if got.Username != "" {
+		t.Errorf("Eve passes for @%s", got.Username)
+	}
+	if id, err := ada.Find(ctx, "@bob"); err != nil || id != bob.Identity() {
+		t.Errorf("@bob is %v, %v", id, err)
+	}
+}
+
+// TestAttackBrokenThenRemoved: the log of one room cannot be followed, and this device
+// is removed from it. That room is lost to it; its other rooms and its mail are not.
+func TestAttackBrokenThenRemoved(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	bad, err := ada.NewRoom(ctx, "Bad")
+	must(t, err)
+	good, err := ada.NewRoom(ctx, "Good")
+	must(t, err)
+	ada.invite(bad, bob)
+	ada.invite(good, bob)
+	must(t, ada.Refresh(ctx, bad))
+	b := bob.through()
+	last := bob.say(bad, "before")
+	must(t, ada.Remove(ctx, bad, bob.Identity()))
+	ada.say(good, "still here")
+	forged := broken(last, nil)
+	b.answer = func(method, path string, query url.Values) (int, string, []byte) {
+		if strings.Contains(path, bad.String()) {
+			return forged(method, path, query)
+		}
+		return 0, "", nil
+	}
+	later, err := ada.NewRoom(ctx, "Later")
+	must(t, err)
+	must(t, ada.Add(ctx, later, bob.Identity()))
+	for range 2 {
+		must(t, bob.Sync(ctx))
+	}
+	lines, err := bob.History(ctx, good, 0, 0, false)
+	must(t, err)
+	if len(lines) != 1 || lines[0].Text != "still here" {
+		t.Errorf("the good room has %+v", lines)
+	}
+	if r, err := bob.RoomOf(ctx, later); err != nil || r.ID != later {
+		t.Errorf("the later room: %+v, %v", r, err)
+	}
+}
+
+// TestProxySpeaksForACommit: the service takes a commit, and what stands before it says
+// that it is away. The device does not know, so it keeps what it needs to go on with
+// its own commit when it reads it in the log.
+func TestProxySpeaksForACommit(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+	room, err := ada.NewRoom(ctx, "Proxy")
+	must(t, err)
+	ada.invite(room, bob)
+	must(t, ada.Refresh(ctx, room))
+	id, err := ada.Find(ctx, "@carl")
+	must(t, err)
+	b := ada.through()
+	last := ada.say(room, "before")
+	b.spoil = func(path string) bool { return strings.HasSuffix(path, "/append") }
+	if err := ada.Add(ctx, room, id); delivery.CodeOf(err) != delivery.CodeRetry {
+		t.Fatalf("adding ends with %v", err)
+	}
+	b.spoil = nil
+	ada.restart()
+	b = ada.through()
+	must(t, ada.Refresh(ctx, room))
+	if now := ada.epoch(room); now != last.Epoch+1 || b.commits.Load() != 0 {
+		t.Errorf("the device is in epoch %d after %d more commits", now, b.commits.Load())
+	}
+	must(t, carl.Accept(ctx, room))
+	carl.say(room, "hello")
+	ada.reads(room, "before", "hello")
+	bob.reads(room, "before", "hello")
+}
+
+// TestCopyFoundWhileReading: this device learns that its profile was copied by a login in
+// the middle of reading a room. What it reads then does not write over the note that
+// its leaf has to be replaced.
+func TestCopyFoundWhileReading(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Copy")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "one")
+	must(t, ada.Close())
+	twin := ada.copied()
+	ada.Engine, err = sdk.Open(ctx, ada.config())
+	must(t, err)
+	b := ada.through()
+	must(t, ada.Refresh(ctx, room))
+	twin.Engine, err = sdk.Open(ctx, twin.config())
+	must(t, err)
+	t.Cleanup(func() { _ = twin.Close() })
+	must(t, twin.Sync(ctx)) // its login swaps the counter
+	bob.say(room, "two")
+	ended := problem(t, delivery.Refuse(delivery.CodeLogIn, "the session has ended"))
+	once := false
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/log") && !once {
+			once = true
+			return 401, delivery.ProblemType, ended
+		}
+		return 0, "", nil
+	}
+	ada.reads(room, "one", "two")
+	r, err := ada.RoomOf(ctx, room)
+	must(t, err)
+	if r.Renew == "" {
+		t.Fatal("the device has forgotten that its leaf has to be replaced")
+	}
+	ada.say(room, "three")
+	if b.commits.Load() != 1 {
+		t.Errorf("%d commits before the message", b.commits.Load())
+	}
+	if r, err = ada.RoomOf(ctx, room); err != nil || r.Renew != "" {
+		t.Errorf("after the renewal: %q, %v", r.Renew, err)
+	}
+	bob.reads(room, "one", "two", "three")
+}
+
+// copied is a person over a copy of this one's profile, which is closed.
+func (p *person) copied() *person {
+	p.t.Helper()
+	twin := &person{t: p.t, path: filepath.Join(p.t.TempDir(), "twin.db"), seal: p.seal}
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(p.path + suffix)
+		if os.IsNotExist(err) {
+			continue
+		}
+		must(p.t, err)
+		must(p.t, os.WriteFile(twin.path+suffix, b, 0o600))
+	}
+	return twin
+}
