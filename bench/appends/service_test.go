@@ -55,9 +55,14 @@ func serve(dir string) error {
 			return err
 		}
 		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
+		begin := make(chan os.Signal, 1)
+		signal.Notify(begin, syscall.SIGUSR1)
+		go func() {
+			<-begin
+			if err := pprof.StartCPUProfile(file); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}()
 		defer pprof.StopCPUProfile()
 	}
 	unlimited := map[string]server.Bucket{}
@@ -107,6 +112,15 @@ func startProcess(b *testing.B, cmd *exec.Cmd, env ...string) *service {
 	}}
 }
 
+// profile begins the service's CPU profile, where one is wanted: what made its rooms
+// is not in it.
+func (s *service) profile(b *testing.B) {
+	b.Helper()
+	if os.Getenv("COMPAX_BENCH_PROFILE") != "" {
+		check(b, syscall.Kill(s.pid, syscall.SIGUSR1))
+	}
+}
+
 // cpu is what the service has used so far: user and system time of
 // /proc/PID/stat, in hundredths of a second.
 func (s *service) cpu(b *testing.B) time.Duration {
@@ -132,7 +146,7 @@ type person struct {
 	key    *suite.SignatureKey // the same, as MLS has it
 	cred   identity.Credential
 	token  string
-	rooms  []delivery.RoomID
+	rooms  []*target
 }
 
 // people enrols n devices and gives each its share of the rooms.
@@ -164,7 +178,7 @@ func (s *service) people(b *testing.B, n, rooms int) []*person {
 					b.Error(err)
 					return
 				}
-				p.rooms = append(p.rooms, room)
+				p.rooms = append(p.rooms, p.target(room))
 			}
 		})
 	}

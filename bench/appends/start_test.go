@@ -2,7 +2,9 @@ package appends
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -27,7 +29,14 @@ func BenchmarkStart(b *testing.B) {
 		s := start()
 		ada := s.people(b, 1, 1)[0]
 		s.stop()
-		measureStart(b, start, func(s *service) error { return ada.append(s.url, ada.rooms[0]) })
+		random := rand.NewChaCha8([32]byte{})
+		measureStart(b, start, func(s *service) error {
+			c, err := ada.connect(s.url)
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.append(0, random), c.conn.Close())
+		})
 	})
 	b.Run("nats-server", func(b *testing.B) {
 		dir, binary := b.TempDir(), filepath.Join(b.TempDir(), "nats")
