@@ -24,6 +24,7 @@ import (
 	"bytes"
 	"crypto/sha512"
 	"encoding/binary"
+	"encoding/hex"
 
 	"filippo.io/edwards25519"
 )
@@ -55,7 +56,7 @@ func Verify(pub, message, sig []byte) bool {
 	}
 	// [S]B - [k]A, then minus R, then times 8.
 	minusA := new(edwards25519.Point).Negate(e.a)
-	p := new(edwards25519.Point).VarTimeDoubleScalarBaseMult(e.k, minusA, e.s)
+	p := new(edwards25519.Point).VarTimeDoubleScalarBaseMult(&e.k, minusA, &e.s)
 	p.Subtract(p, e.r)
 	return isSmallOrder(p)
 }
@@ -63,34 +64,39 @@ func Verify(pub, message, sig []byte) bool {
 // entry is one signature whose parts passed every check but the equation.
 type entry struct {
 	a, r *edwards25519.Point
-	s, k *edwards25519.Scalar
+	s, k edwards25519.Scalar
 }
 
 func parse(pub, message, sig []byte) (entry, bool) {
-	if len(sig) != SignatureSize {
-		return entry{}, false
-	}
 	a, ok := decodePoint(pub)
 	if !ok {
 		return entry{}, false
 	}
-	r, ok := decodePoint(sig[:32])
-	if !ok {
+	return parseUnder(a, pub, message, sig)
+}
+
+// parseUnder is parse with the point of pub at hand.
+func parseUnder(a *edwards25519.Point, pub, message, sig []byte) (entry, bool) {
+	if len(sig) != SignatureSize {
 		return entry{}, false
 	}
-	s, err := new(edwards25519.Scalar).SetCanonicalBytes(sig[32:])
-	if err != nil {
+	e := entry{a: a}
+	var ok bool
+	if e.r, ok = decodePoint(sig[:32]); !ok {
+		return entry{}, false
+	}
+	if _, err := e.s.SetCanonicalBytes(sig[32:]); err != nil {
 		return entry{}, false
 	}
 	h := sha512.New()
 	h.Write(sig[:32])
 	h.Write(pub)
 	h.Write(message)
-	k, err := new(edwards25519.Scalar).SetUniformBytes(h.Sum(nil))
-	if err != nil {
+	var digest [sha512.Size]byte
+	if _, err := e.k.SetUniformBytes(h.Sum(digest[:0])); err != nil {
 		return entry{}, false
 	}
-	return entry{a: a, r: r, s: s, k: k}, true
+	return e, true
 }
 
 // decodePoint reads a canonical point that is not of small order.
@@ -98,16 +104,52 @@ func decodePoint(b []byte) (*edwards25519.Point, bool) {
 	if len(b) != PublicKeySize {
 		return nil, false
 	}
-	p, err := new(edwards25519.Point).SetBytes(b)
-	if err != nil {
-		return nil, false
-	}
+	y := [PublicKeySize]byte(b)
+	y[31] &= 0x7f
 	// SetBytes takes y >= p and x = 0 with the sign bit set, as RFC 7748
-	// readers do; encoding the point again shows both.
-	if !bytes.Equal(p.Bytes(), b) || isSmallOrder(p) {
+	// readers do. The points with x = 0 have small order, with either sign.
+	if !reduced(&y) || smallOrderY(&y) {
 		return nil, false
 	}
-	return p, true
+	p, err := new(edwards25519.Point).SetBytes(b)
+	return p, err == nil
+}
+
+// reduced reports whether y, of 255 bits and little-endian, is below 2^255-19.
+func reduced(y *[32]byte) bool {
+	if y[0] < 0xed || y[31] != 0x7f {
+		return true
+	}
+	for _, b := range y[1:31] {
+		if b != 0xff {
+			return true
+		}
+	}
+	return false
+}
+
+// smallOrderY reports whether y is the coordinate of a point of order 1, 2, 4 or
+// 8. Such points share a y with none of another order.
+func smallOrderY(y *[32]byte) bool {
+	return *y == order1 || *y == order2 || *y == order4 || *y == order8a || *y == order8b
+}
+
+// The y-coordinates of the points of small order, little-endian: 1, -1, 0, and
+// the two of order 8.
+var (
+	order1  = [32]byte{0: 1}
+	order2  = [32]byte(unhex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"))
+	order4  = [32]byte{}
+	order8a = [32]byte(unhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"))
+	order8b = [32]byte(unhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"))
+)
+
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		panic(err) // a constant of this file
+	}
+	return b
 }
 
 func isSmallOrder(p *edwards25519.Point) bool {
@@ -115,17 +157,19 @@ func isSmallOrder(p *edwards25519.Point) bool {
 }
 
 // Batch collects signatures and verifies them together, at less than half of
-// the price of one by one from some tens of signatures up. The zero value is an
-// empty batch. A Batch is for one goroutine.
+// the price of one by one from some tens of signatures up. Signatures of one key
+// that are added one after the other share the work for the key. The zero value
+// is an empty batch. A Batch is for one goroutine.
 type Batch struct {
 	entries    []entry
+	key        [PublicKeySize]byte // of the last entry
 	transcript [sha512.Size]byte
 	malformed  bool
 }
 
 // Add puts one signature into the batch. The arguments are not kept.
 func (b *Batch) Add(pub, message, sig []byte) {
-	e, ok := parse(pub, message, sig)
+	e, ok := b.parse(pub, message, sig)
 	if !ok {
 		b.malformed = true
 		return
@@ -140,6 +184,15 @@ func (b *Batch) Add(pub, message, sig []byte) {
 	h.Write(e.k.Bytes())
 	h.Sum(b.transcript[:0])
 	b.entries = append(b.entries, e)
+	b.key = [PublicKeySize]byte(pub)
+}
+
+// parse takes the point of a key from the last entry when it is that one's.
+func (b *Batch) parse(pub, message, sig []byte) (entry, bool) {
+	if n := len(b.entries); n > 0 && bytes.Equal(pub, b.key[:]) {
+		return parseUnder(b.entries[n-1].a, pub, message, sig)
+	}
+	return parse(pub, message, sig)
 }
 
 // Verify reports whether Verify of the package accepts every signature that was
@@ -157,12 +210,18 @@ func (b *Batch) Verify() bool {
 	n := len(b.entries)
 	scalars := make([]*edwards25519.Scalar, 0, 2*n+1)
 	points := make([]*edwards25519.Point, 0, 2*n+1)
-	sum := edwards25519.NewScalar()
-	for i, e := range b.entries {
+	sum, shared := edwards25519.NewScalar(), (*edwards25519.Scalar)(nil)
+	for i := range b.entries {
+		e := &b.entries[i]
 		z := b.coefficient(i)
-		sum.MultiplyAdd(z, e.s, sum)
-		scalars = append(scalars, z, edwards25519.NewScalar().Multiply(z, e.k))
-		points = append(points, e.r, e.a)
+		sum.MultiplyAdd(z, &e.s, sum)
+		scalars, points = append(scalars, z), append(points, e.r)
+		if i > 0 && e.a == b.entries[i-1].a {
+			shared.MultiplyAdd(z, &e.k, shared) // (z_i k_i + z_j k_j) A
+			continue
+		}
+		shared = edwards25519.NewScalar().Multiply(z, &e.k)
+		scalars, points = append(scalars, shared), append(points, e.a)
 	}
 	scalars = append(scalars, sum.Negate(sum))
 	points = append(points, edwards25519.NewGeneratorPoint())

@@ -1,6 +1,7 @@
 package strict25519
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha512"
 	"encoding/binary"
@@ -187,6 +188,94 @@ func TestBatchFindsOneBad(t *testing.T) {
 	}
 }
 
+// TestBatchOfOneKey: signatures of one key share its point, one after the other
+// or with others between them, and one bad among them is still found.
+func TestBatchOfOneKey(t *testing.T) {
+	for bad := -1; bad < 6; bad++ {
+		var b Batch
+		for i, key := range []int{0, 0, 1, 0, 0, 0} {
+			k := testKey(key)
+			m := []byte{byte(i)}
+			sig := ed25519.Sign(k, m)
+			if i == bad {
+				m = []byte{byte(i), 1}
+			}
+			b.Add(k.Public().(ed25519.PublicKey), m, sig)
+		}
+		if got := b.Verify(); got != (bad < 0) {
+			t.Errorf("batch with bad signature %d: %v", bad, got)
+		}
+	}
+}
+
+// TestOneKeyCannotCancel moves a difference from one signature of a key to the
+// next: their sum stays right, and the batch refuses them as it refuses each.
+func TestOneKeyCannotCancel(t *testing.T) {
+	k := testKey(0)
+	pub := k.Public().(ed25519.PublicKey)
+	one := edwards25519.NewScalar()
+	if _, err := one.SetCanonicalBytes(append([]byte{1}, make([]byte, 31)...)); err != nil {
+		t.Fatal(err)
+	}
+	shift := func(sig []byte, by *edwards25519.Scalar) []byte {
+		s, err := edwards25519.NewScalar().SetCanonicalBytes(sig[32:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(append([]byte(nil), sig[:32]...), s.Add(s, by).Bytes()...)
+	}
+	first, second := []byte("first"), []byte("second")
+	var b Batch
+	b.Add(pub, first, shift(ed25519.Sign(k, first), one))
+	b.Add(pub, second, shift(ed25519.Sign(k, second), edwards25519.NewScalar().Negate(one)))
+	if b.Verify() {
+		t.Error("two wrong signatures whose differences cancel are valid")
+	}
+}
+
+// TestCanonicalPoints compares the check of an encoding with encoding its point
+// again and multiplying it by the cofactor: for all y from p on, for the points of
+// small order and their neighbours, and for random bytes.
+func TestCanonicalPoints(t *testing.T) {
+	want := func(b []byte) bool {
+		p, err := new(edwards25519.Point).SetBytes(b)
+		return err == nil && bytes.Equal(p.Bytes(), b) && !isSmallOrder(p)
+	}
+	var encodings [][]byte
+	for low := range 256 {
+		for _, sign := range []byte{0x7f, 0xff} {
+			high := bytes.Repeat([]byte{0xff}, 32)
+			high[0], high[31] = byte(low), sign
+			encodings = append(encodings, high, append([]byte{byte(low)}, append(make([]byte, 30), sign&0x80)...))
+		}
+	}
+	for _, x := range smallOrder {
+		b, _ := hex.DecodeString(x)
+		for i := range 32 {
+			near := append([]byte(nil), b...)
+			near[i] ^= 1
+			encodings = append(encodings, b, near)
+		}
+	}
+	for i := range 500 {
+		random := sha512.Sum512([]byte(fmt.Sprintf("point %d", i)))
+		encodings = append(encodings, random[:32])
+	}
+	valid := 0
+	for _, b := range encodings {
+		got := ValidPublicKey(b)
+		if got != want(b) {
+			t.Errorf("%x is valid: %v", b, got)
+		}
+		if got {
+			valid++
+		}
+	}
+	if valid < 200 || valid > len(encodings)-200 {
+		t.Errorf("%d of %d are valid: the encodings are not mixed", valid, len(encodings))
+	}
+}
+
 func reversed(b []byte) []byte {
 	out := make([]byte, len(b))
 	for i, x := range b {
@@ -212,10 +301,16 @@ func BenchmarkVerify(b *testing.B) {
 	})
 	for _, n := range []int{16, 64, 256} {
 		b.Run(fmt.Sprintf("batch-%d", n), func(b *testing.B) {
+			keys := make([]ed25519.PublicKey, n)
+			sigs := make([][]byte, n)
+			for i := range n {
+				k := testKey(i)
+				keys[i], sigs[i] = k.Public().(ed25519.PublicKey), ed25519.Sign(k, m)
+			}
 			for b.Loop() {
 				var batch Batch
-				for range n {
-					batch.Add(pub, m, sig)
+				for i := range n {
+					batch.Add(keys[i], m, sigs[i])
 				}
 				if !batch.Verify() {
 					b.Fatal("invalid")
