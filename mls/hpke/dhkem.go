@@ -2,7 +2,6 @@ package hpke
 
 import (
 	"crypto/cipher"
-	"crypto/hkdf"
 
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
@@ -149,11 +148,8 @@ func labeledExtract(kdf suite.KDF, suiteID string, salt []byte, label string, ik
 	b = append(b, suiteID...)
 	b = append(b, label...)
 	b = append(b, ikm...)
-	prk, err := hkdf.Extract(kdf.New, b, salt)
+	prk := kdf.Extract(salt, b)
 	clear(b)
-	if err != nil {
-		panic("mls/hpke: " + err.Error()) // not possible outside FIPS-only mode
-	}
 	return prk
 }
 
@@ -166,9 +162,5 @@ func labeledExpand(kdf suite.KDF, suiteID string, prk []byte, label string, info
 	b = append(b, suiteID...)
 	b = append(b, label...)
 	b = append(b, info...)
-	out, err := hkdf.Expand(kdf.New, prk, string(b), length)
-	if err != nil {
-		panic("mls/hpke: " + err.Error()) // the length is one of this package's
-	}
-	return out
+	return kdf.Expand(prk, b, length)
 }

@@ -1,8 +1,6 @@
 package suite
 
 import (
-	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/subtle"
@@ -33,9 +31,7 @@ func (s *Suite) Hash(data []byte) []byte {
 
 // MAC returns the suite's MAC, which is HMAC with its hash (§5.1), of data.
 func (s *Suite) MAC(key, data []byte) []byte {
-	h := hmac.New(s.kdf.New, key)
-	h.Write(data)
-	return h.Sum(nil)
+	return s.kdf.MAC(key, data)
 }
 
 // VerifyMAC reports in constant time whether tag is the MAC of data. A tag of
@@ -50,11 +46,7 @@ func Equal(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
 
 // Extract is KDF.Extract (§8): HKDF-Extract.
 func (s *Suite) Extract(salt, ikm []byte) []byte {
-	prk, err := hkdf.Extract(s.kdf.New, ikm, salt)
-	if err != nil {
-		panic("mls/suite: " + err.Error()) // not possible outside FIPS-only mode
-	}
-	return prk
+	return s.kdf.Extract(salt, ikm)
 }
 
 // MaxExpand returns the largest length that [Suite.ExpandWithLabel] can give,
@@ -68,18 +60,14 @@ func (s *Suite) ExpandWithLabel(secret []byte, label string, context []byte, len
 	if length < 0 || length > s.MaxExpand() {
 		panic("mls/suite: ExpandWithLabel: length out of range")
 	}
-	var buf [128]byte
+	var buf [256]byte
 	info := wire.AppendUint16(buf[:0], uint16(length))
 	info = appendLabel(info, label)
 	info = wire.AppendOpaque(info, context)
 	if length == 0 {
 		return nil
 	}
-	out, err := hkdf.Expand(s.kdf.New, secret, string(info), length)
-	if err != nil {
-		panic("mls/suite: " + err.Error()) // the length was checked
-	}
-	return out
+	return s.kdf.Expand(secret, info, length)
 }
 
 // appendLabel appends "MLS 1.0 " and label as one opaque<V>.
