@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/mls/follower"
-	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
@@ -50,19 +49,14 @@ func (c *Config) Create(p CreateParams) (*Step, error) {
 		}
 		p.GroupID = id
 	}
-	bundle, err := NewKeyPackage(KeyPackageParams{
-		CipherSuite: p.CipherSuite, Random: p.Random, Signer: p.Leaf.Signer, Credential: p.Leaf.Credential,
+	leaf, leafKey, err := newLeaf(cs, &KeyPackageParams{
+		Random: p.Random, Signer: p.Leaf.Signer, Credential: p.Leaf.Credential,
 		Capabilities: p.Leaf.Capabilities, NotBefore: p.Leaf.NotBefore, NotAfter: p.Leaf.NotAfter,
 		LeafExtensions: p.Leaf.Extensions,
 	})
 	if err != nil {
 		return nil, err
 	}
-	leafKey, err := hpke.NewPrivateKey(cs, bundle.EncryptionPrivate)
-	if err != nil {
-		return nil, fmt.Errorf("mls: creating a group: %w", err)
-	}
-	bundle.Wipe()
 	epoch, err := randomSecret(cs, p.Random)
 	if err != nil {
 		return nil, err
@@ -70,7 +64,7 @@ func (c *Config) Create(p CreateParams) (*Step, error) {
 	defer epoch.Wipe()
 	keys := deriveFromEpochSecret(cs, epoch)
 	tag := cs.MAC(keys.confirmation, nil)
-	public, err := follower.Create(cs, p.GroupID, p.Extensions, &bundle.KeyPackage.LeafNode, tag, c.options(p.Now))
+	public, err := follower.Create(cs, p.GroupID, p.Extensions, leaf, tag, c.options(p.Now))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -102,53 +103,67 @@ func NewKeyPackage(p KeyPackageParams) (*KeyPackageBundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParams, err)
 	}
-	if err := checkSigner(cs, p.Signer); err != nil {
-		return nil, err
-	}
-	if p.NotAfter.Before(p.NotBefore) || p.NotBefore.Unix() < 0 {
-		return nil, fmt.Errorf("%w: the lifetime ends before it begins", ErrParams)
-	}
 	if p.LastResort {
 		if p.Extensions, err = lastResortExtension(p.Extensions); err != nil {
 			return nil, err
 		}
 	}
-	capabilities, err := capabilitiesOr(p.Random, p.Capabilities, p.CipherSuite, p.Credential.CredentialType)
+	leaf, encryption, err := newLeaf(cs, &p)
 	if err != nil {
 		return nil, err
 	}
-	b := &KeyPackageBundle{KeyPackage: wire.KeyPackage{
-		Version:     wire.ProtocolVersionMLS10,
-		CipherSuite: p.CipherSuite,
-		LeafNode: wire.LeafNode{
-			SignatureKey:   p.Signer.Public(),
-			Credential:     p.Credential,
-			Capabilities:   capabilities,
-			LeafNodeSource: wire.LeafNodeSourceKeyPackage,
-			Lifetime:       wire.Lifetime{NotBefore: uint64(p.NotBefore.Unix()), NotAfter: uint64(p.NotAfter.Unix())},
-			Extensions:     p.LeafExtensions,
-		},
-		Extensions: p.Extensions,
-	}}
-	kp := &b.KeyPackage
 	init, err := newKeyPair(cs, p.Random)
 	if err != nil {
 		return nil, err
 	}
-	encryption, err := newKeyPair(cs, p.Random)
-	if err != nil {
-		return nil, err
+	b := &KeyPackageBundle{
+		KeyPackage: wire.KeyPackage{
+			Version:     wire.ProtocolVersionMLS10,
+			CipherSuite: p.CipherSuite,
+			InitKey:     init.Public(),
+			LeafNode:    *leaf,
+			Extensions:  p.Extensions,
+		},
+		InitPrivate:       init.Bytes(),
+		EncryptionPrivate: encryption.Bytes(),
 	}
-	b.InitPrivate, kp.InitKey = init.Bytes(), init.Public()
-	b.EncryptionPrivate, kp.LeafNode.EncryptionKey = encryption.Bytes(), encryption.Public()
-	if err := signLeaf(p.Signer, &kp.LeafNode, nil, 0); err != nil {
-		return nil, err
-	}
+	kp := &b.KeyPackage
 	kp.Signature, err = p.Signer.SignWithLabel("KeyPackageTBS", wire.Marshal((*wire.KeyPackageTBS)(kp)))
 	if err != nil {
 		return nil, fmt.Errorf("mls: signing a key package: %w", err)
 	}
 	return b, nil
+}
+
+// newLeaf makes the signed leaf of a KeyPackage or of a group's creator, whose
+// leaf is of the same source (RFC 9420 Section 11), with a fresh encryption key.
+func newLeaf(cs *suite.Suite, p *KeyPackageParams) (*wire.LeafNode, *hpke.PrivateKey, error) {
+	if err := checkSigner(cs, p.Signer); err != nil {
+		return nil, nil, err
+	}
+	if p.NotAfter.Before(p.NotBefore) || p.NotBefore.Unix() < 0 {
+		return nil, nil, fmt.Errorf("%w: the lifetime ends before it begins", ErrParams)
+	}
+	capabilities, err := capabilitiesOr(p.Random, p.Capabilities, cs.ID(), p.Credential.CredentialType)
+	if err != nil {
+		return nil, nil, err
+	}
+	encryption, err := newKeyPair(cs, p.Random)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaf := &wire.LeafNode{
+		EncryptionKey:  encryption.Public(),
+		Credential:     p.Credential,
+		Capabilities:   capabilities,
+		LeafNodeSource: wire.LeafNodeSourceKeyPackage,
+		Lifetime:       wire.Lifetime{NotBefore: uint64(p.NotBefore.Unix()), NotAfter: uint64(p.NotAfter.Unix())},
+		Extensions:     p.LeafExtensions,
+	}
+	if err := signLeaf(p.Signer, leaf, nil, 0); err != nil {
+		return nil, nil, err
+	}
+	return leaf, encryption, nil
 }
 
 // checkSigner refuses a signer that is missing or whose key is none of the suite's
