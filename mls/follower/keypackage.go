@@ -90,9 +90,9 @@ func (c *KeyPackageCache) add(h [32]byte) {
 	c.now[h] = struct{}{}
 }
 
-// packagesPerBatch is how many key packages one signature batch holds: two
-// signatures each.
-const packagesPerBatch = 32
+// How many key packages one signature batch holds, two signatures each: large
+// enough for a batch to pay, small enough to share out.
+const minPackages, maxPackages = 3, 32
 
 // checkKeyPackages checks key packages for a suite (§10.1, §7.3), signatures in
 // batches. Errors name the first bad one by its position when there are several.
@@ -189,12 +189,14 @@ func verifyPackageSignatures(cs *suite.Suite, list []*wire.KeyPackage, which []i
 		}
 		return nil
 	}
-	chunks := slices.Collect(slices.Chunk(which, packagesPerBatch))
-	errs := make([]error, len(chunks))
-	workers := min(runtime.GOMAXPROCS(0), len(chunks))
-	if !parallel {
-		workers = min(1, len(chunks))
+	workers := 1
+	if parallel {
+		workers = runtime.GOMAXPROCS(0)
 	}
+	size := min(max((len(which)+workers-1)/workers, minPackages), maxPackages)
+	chunks := slices.Collect(slices.Chunk(which, size))
+	workers = min(workers, len(chunks))
+	errs := make([]error, len(chunks))
 	var wait sync.WaitGroup
 	work := func(first int) {
 		for i := first; i < len(chunks); i += workers {
