@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/mls/follower"
+	"github.com/askucher/compax-core/mls/hpke"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -120,6 +121,9 @@ type commitPlan struct {
 	// psks then knows the other group's resumption_psk.
 	succession bool
 	psks       func(wire.PreSharedKeyID) (Secret, bool)
+	// joiners are the encryptions of the Welcome, begun as soon as its receivers
+	// are known and verified.
+	joiners *hpke.Sealing
 }
 
 // commit makes the commit of a plan: proposals, path, signature, key schedule.
@@ -130,13 +134,17 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.joiners, err = beginWelcome(g.cs, p.Random, draft.AddedKeyPackages()); err != nil {
+		return nil, err
+	}
+	defer p.joiners.Cancel()
 	path, signer, err := g.pathFor(p, draft)
 	if err != nil {
 		return nil, err
 	}
 	after, commit, commitSecret := draft.Tree, &wire.Commit{Proposals: p.list}, zeroSecret(g.cs)
 	if path != nil {
-		defer path.secrets.wipe()
+		defer path.wipe()
 		after, commit.Path, commitSecret = path.tree, path.update, path.secrets.commit
 	}
 	ac, err := g.sign(wireFormat(p.Private), wire.FramedContent{
@@ -171,7 +179,7 @@ func (g *Group) commit(p commitPlan) (*Commit, error) {
 	} else {
 		next.private, next.dropped = g.private.within(after)
 	}
-	return g.publish(p.CommitParams, ac, staged, path, start, next)
+	return g.publish(p, ac, staged, path, start, next)
 }
 
 // pathFor makes the path of a commit, nil when it has none, and says who signs
@@ -181,12 +189,12 @@ func (g *Group) pathFor(p commitPlan, draft *follower.Draft) (*newPath, *suite.S
 		return nil, g.signer, nil
 	}
 	leaf, signer := p.Leaf.apply(p.leaf, g.signer)
-	path, err := buildPath(g.cs, p.Random, draft.Tree.Edit(), draft.Committer, leaf, signer, g.GroupID())
+	path, err := buildPath(g.cs, p.Random, draft.Tree, draft.Committer, draft.Added, leaf, signer, g.GroupID())
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := path.encrypt(g.cs, p.Random, draft.Committer, draft.Added, draft.ProvisionalContext(path.tree.Hash())); err != nil {
-		path.secrets.wipe()
+	if err := path.encrypt(draft.ProvisionalContext(path.tree.Hash())); err != nil {
+		path.wipe()
 		return nil, nil, err
 	}
 	return path, signer, nil
@@ -203,7 +211,7 @@ func wireFormat(private bool) wire.WireFormat {
 // publish puts a commit and the epoch that it starts into messages: the commit
 // itself, the GroupInfo, and the Welcome for whom it adds. path is nil when it
 // has none.
-func (g *Group) publish(p CommitParams, ac *wire.AuthenticatedContent, staged *follower.Staged, path *newPath, start *epochStart, next nextEpoch) (*Commit, error) {
+func (g *Group) publish(p commitPlan, ac *wire.AuthenticatedContent, staged *follower.Staged, path *newPath, start *epochStart, next nextEpoch) (*Commit, error) {
 	grease, err := greaseExtension(p.Random)
 	if err != nil {
 		return nil, err
@@ -231,14 +239,14 @@ func (g *Group) publish(p CommitParams, ac *wire.AuthenticatedContent, staged *f
 		return c, nil
 	}
 	c.own.next = &next
-	if err := g.protectCommit(c, ac, p); err != nil {
+	if err := g.protectCommit(c, ac, p.CommitParams); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // welcome makes the Welcome for the clients that a commit adds.
-func (g *Group) welcome(p CommitParams, staged *follower.Staged, path *newPath, start *epochStart, info *wire.GroupInfo, signer *suite.SignatureKey) ([]byte, error) {
+func (g *Group) welcome(p commitPlan, staged *follower.Staged, path *newPath, start *epochStart, info *wire.GroupInfo, signer *suite.SignatureKey) ([]byte, error) {
 	if p.TreeInWelcome {
 		with := *info
 		nodes := staged.Tree.RatchetTree()
@@ -254,7 +262,7 @@ func (g *Group) welcome(p CommitParams, staged *follower.Staged, path *newPath, 
 	for i, leaf := range staged.Added {
 		joiners = append(joiners, joiner{leaf: leaf, keyPackage: packages[i]})
 	}
-	w, err := newWelcome(g.cs, p.Random, joiners, staged.Committer, path, start.joiner, start.member, staged.PSKs, info)
+	w, err := newWelcome(g.cs, p.joiners, joiners, staged.Committer, path, start.joiner, start.member, staged.PSKs, info)
 	if err != nil {
 		return nil, err
 	}

@@ -93,12 +93,28 @@ type newPath struct {
 	nodes   []tree.NodeIndex
 	secrets *pathSecrets
 	own     ownPath
+	sealing *hpke.Sealing // of the path secrets
+	counts  []int         // to how many nodes each is sealed
 }
 
 // buildPath gives the committer at leaf l new keys on its filtered direct path,
-// in a tree to which the proposals were applied, and signs its new leaf. The
-// path secrets are still to be encrypted.
-func buildPath(cs *suite.Suite, random io.Reader, edit *tree.Editor, l tree.LeafIndex, leaf wire.LeafNode, signer *suite.SignatureKey, groupID []byte) (*newPath, error) {
+// in a tree t to which the proposals were applied, and signs its new leaf. The
+// path secrets are still to be encrypted, for which everything begins that can:
+// whoever does not go on calls wipe.
+func buildPath(cs *suite.Suite, random io.Reader, t *tree.Tree, l tree.LeafIndex, added []tree.LeafIndex, leaf wire.LeafNode, signer *suite.SignatureKey, groupID []byte) (_ *newPath, err error) {
+	nodes, err := t.FilteredDirectPath(l)
+	if err != nil {
+		return nil, err
+	}
+	p := &newPath{nodes: nodes, update: &wire.UpdatePath{Nodes: make([]wire.UpdatePathNode, len(nodes))}}
+	if err := p.begin(cs, random, t, l, added); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			p.wipe()
+		}
+	}()
 	leafKey, err := newKeyPair(cs, random)
 	if err != nil {
 		return nil, err
@@ -107,61 +123,78 @@ func buildPath(cs *suite.Suite, random io.Reader, edit *tree.Editor, l tree.Leaf
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := edit.FilteredDirectPath(l)
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := derivePath(cs, first, len(nodes))
-	if err != nil {
+	p.own = ownPath{leaf: leafKey, first: first}
+	if p.secrets, err = derivePath(cs, first, len(nodes)); err != nil {
 		return nil, err
 	}
 	public := make([]wire.HPKEPublicKey, len(nodes))
-	path := &wire.UpdatePath{Nodes: make([]wire.UpdatePathNode, len(nodes))}
-	for i, key := range secrets.keys {
+	for i, key := range p.secrets.keys {
 		public[i] = key.Public()
-		path.Nodes[i].EncryptionKey = key.Public()
+		p.update.Nodes[i].EncryptionKey = key.Public()
 	}
 	leaf.LeafNodeSource = wire.LeafNodeSourceCommit
 	leaf.Lifetime = wire.Lifetime{}
 	leaf.EncryptionKey = leafKey.Public()
+	edit := t.Edit()
 	if leaf.ParentHash, err = edit.SetPath(l, public); err != nil {
 		return nil, err
 	}
 	if err := signLeaf(signer, &leaf, groupID, uint32(l)); err != nil {
 		return nil, err
 	}
-	path.LeafNode = leaf
+	p.update.LeafNode = leaf
 	if err := edit.SetLeaf(l, &leaf); err != nil {
 		return nil, err
 	}
-	return &newPath{
-		update: path, tree: edit.Freeze(), nodes: nodes, secrets: secrets,
-		own: ownPath{leaf: leafKey, first: first},
-	}, nil
+	p.tree = edit.Freeze()
+	return p, nil
 }
 
-// encrypt encrypts each path secret to the resolution of the copath (RFC 9420
-// Section 7.6). provisional is the encoded provisional GroupContext.
-func (p *newPath) encrypt(cs *suite.Suite, random io.Reader, l tree.LeafIndex, added []tree.LeafIndex, provisional []byte) error {
+// begin begins the encryption of each path secret to the resolution of the copath
+// (RFC 9420 Section 7.6), whose nodes the path does not change.
+func (p *newPath) begin(cs *suite.Suite, random io.Reader, t *tree.Tree, l tree.LeafIndex, added []tree.LeafIndex) (err error) {
 	skip := tree.Except(added)
-	var all []hpke.Plaintext
-	counts := make([]int, len(p.nodes))
+	var to []wire.HPKEPublicKey
+	p.counts = make([]int, len(p.nodes))
 	for i, node := range p.nodes {
-		to := p.tree.Resolution(node.Copath(l), skip)
-		counts[i] = len(to)
-		for _, n := range to {
-			all = append(all, hpke.Plaintext{PublicKey: p.tree.PublicKey(n), Data: p.secrets.secrets[i]})
+		resolution := t.Resolution(node.Copath(l), skip)
+		p.counts[i] = len(resolution)
+		for _, n := range resolution {
+			to = append(to, t.PublicKey(n))
 		}
 	}
-	ciphertexts, err := hpke.EncryptAllWithLabel(cs, random, "UpdatePathNode", provisional, all)
+	if p.sealing, err = hpke.Begin(cs, random, to); err != nil {
+		return fmt.Errorf("mls: encrypting path secrets: %w", err)
+	}
+	return nil
+}
+
+// encrypt encrypts the path secrets. provisional is the encoded provisional
+// GroupContext.
+func (p *newPath) encrypt(provisional []byte) error {
+	var all [][]byte
+	for i, n := range p.counts {
+		for range n {
+			all = append(all, p.secrets.secrets[i])
+		}
+	}
+	ciphertexts, err := p.sealing.Encrypt("UpdatePathNode", provisional, all)
 	if err != nil {
 		return fmt.Errorf("mls: encrypting path secrets: %w", err)
 	}
-	for i, n := range counts {
+	for i, n := range p.counts {
 		p.update.Nodes[i].EncryptedPathSecret = ciphertexts[:n:n]
 		ciphertexts = ciphertexts[n:]
 	}
 	return nil
+}
+
+// wipe ends what was begun and wipes the path secrets.
+func (p *newPath) wipe() {
+	p.sealing.Cancel()
+	if p.secrets != nil {
+		p.secrets.wipe()
+	}
 }
 
 // keysOf adds the committer's own new keys to what it holds.

@@ -134,11 +134,11 @@ func TestVectorsTreeKEM(t *testing.T) {
 // ownPathOf makes a path of our own for a member of a vector's tree.
 func ownPathOf(t *testing.T, cs *suite.Suite, before *tree.Tree, sender tree.LeafIndex, signer *suite.SignatureKey, v *treeKEMVector) *newPath {
 	t.Helper()
-	path, err := buildPath(cs, rand.Reader, before.Edit(), sender, *before.Leaf(sender).Clone(), signer, v.GroupID)
+	path, err := buildPath(cs, rand.Reader, before, sender, nil, *before.Leaf(sender).Clone(), signer, v.GroupID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := path.encrypt(cs, rand.Reader, sender, nil, v.provisional(path.tree.Hash())); err != nil {
+	if err := path.encrypt(v.provisional(path.tree.Hash())); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(path.update.LeafNode.EncryptionKey, before.Leaf(sender).EncryptionKey) {

@@ -25,16 +25,30 @@ func welcomeKeys(cs *suite.Suite, member Secret) (key, nonce Secret) {
 	return cs.ExpandWithLabel(secret, "key", nil, cs.KeySize()), cs.ExpandWithLabel(secret, "nonce", nil, cs.NonceSize())
 }
 
+// beginWelcome begins the encryptions to the init keys of whom a commit adds.
+func beginWelcome(cs *suite.Suite, random io.Reader, packages []*wire.KeyPackage) (*hpke.Sealing, error) {
+	keys := make([]wire.HPKEPublicKey, len(packages))
+	for i, k := range packages {
+		keys[i] = k.InitKey
+	}
+	sealing, err := hpke.Begin(cs, random, keys)
+	if err != nil {
+		return nil, fmt.Errorf("mls: encrypting group secrets: %w", err)
+	}
+	return sealing, nil
+}
+
 // newWelcome encrypts the GroupInfo of a new epoch and, to each joiner, the
-// secrets that open it. path is nil when the commit has none.
-func newWelcome(cs *suite.Suite, random io.Reader, joiners []joiner, committer tree.LeafIndex, path *newPath, joinerSecret, member Secret, psks []wire.PreSharedKeyID, info *wire.GroupInfo) (*wire.Welcome, error) {
+// secrets that open it. sealing is beginWelcome's for them; path is nil when the
+// commit has none.
+func newWelcome(cs *suite.Suite, sealing *hpke.Sealing, joiners []joiner, committer tree.LeafIndex, path *newPath, joinerSecret, member Secret, psks []wire.PreSharedKeyID, info *wire.GroupInfo) (*wire.Welcome, error) {
 	key, nonce := welcomeKeys(cs, member)
 	defer wipeAll([]Secret{key, nonce})
 	sealed, err := cs.Seal(key, nonce, nil, wire.Marshal(info))
 	if err != nil {
 		return nil, fmt.Errorf("mls: encrypting the group info: %w", err)
 	}
-	plaintexts := make([]hpke.Plaintext, len(joiners))
+	plaintexts := make([][]byte, len(joiners))
 	refs := make([]wire.KeyPackageRef, len(joiners))
 	for i, j := range joiners {
 		secrets := wire.GroupSecrets{JoinerSecret: joinerSecret, PSKs: psks}
@@ -45,12 +59,12 @@ func newWelcome(cs *suite.Suite, random io.Reader, joiners []joiner, committer t
 			}
 			secrets.PathSecret = &wire.PathSecret{PathSecret: path.secrets.secrets[at]}
 		}
-		plaintexts[i] = hpke.Plaintext{PublicKey: j.keyPackage.InitKey, Data: wire.Marshal(&secrets)}
+		plaintexts[i] = wire.Marshal(&secrets)
 		refs[i] = cs.KeyPackageRef(j.keyPackage)
 	}
-	ciphertexts, err := hpke.EncryptAllWithLabel(cs, random, "Welcome", sealed, plaintexts)
+	ciphertexts, err := sealing.Encrypt("Welcome", sealed, plaintexts)
 	for _, p := range plaintexts {
-		clear(p.Data)
+		clear(p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mls: encrypting group secrets: %w", err)
@@ -72,7 +86,9 @@ func openGroupSecrets(cs *suite.Suite, w *wire.Welcome, bundle *KeyPackageBundle
 	if i < 0 {
 		return nil, ErrNotForUs
 	}
-	key, err := hpke.NewPrivateKey(cs, bundle.InitPrivate)
+	// A pair that does not fit opens nothing: its public half is part of what the
+	// key of the ciphertext is derived from.
+	key, err := hpke.NewKeyPair(cs, bundle.InitPrivate, bundle.KeyPackage.InitKey)
 	if err != nil {
 		return nil, fmt.Errorf("%w: init key: %w", ErrParams, err)
 	}

@@ -35,21 +35,27 @@ func (k *dhKEM) public(secret []byte) ([]byte, any, error) {
 	return public, nil, err
 }
 
-func (k *dhKEM) setupS(seed, public []byte, cs *suite.Suite, prepared []byte) ([]byte, context, error) {
+func (k *dhKEM) ahead() bool { return true }
+
+func (k *dhKEM) encapsulate(seed, public []byte) (encapsulated, error) {
 	ephemeral, err := k.derive(seed)
 	if err != nil {
-		return nil, nil, err
+		return encapsulated{}, err
 	}
 	defer clear(ephemeral)
 	dh, err := k.group.DH(ephemeral, public)
 	if err != nil {
-		return nil, nil, err
+		return encapsulated{}, err
 	}
 	enc, err := k.group.Public(ephemeral)
 	if err != nil {
-		return nil, nil, err
+		return encapsulated{}, err
 	}
-	return enc, k.schedule(cs, dh, enc, public, prepared), nil
+	return encapsulated{enc: enc, shared: k.shared(dh, enc, public)}, nil
+}
+
+func (k *dhKEM) setupS(e encapsulated, _ []byte, cs *suite.Suite, prepared []byte) ([]byte, context, error) {
+	return e.enc, schedule(cs, e.shared, prepared), nil
 }
 
 func (k *dhKEM) setupR(key *PrivateKey, enc, prepared []byte) (context, error) {
@@ -57,18 +63,22 @@ func (k *dhKEM) setupR(key *PrivateKey, enc, prepared []byte) (context, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.schedule(key.suite, dh, enc, key.public, prepared), nil
+	return schedule(key.suite, k.shared(dh, enc, key.public), prepared), nil
 }
 
-// schedule is ExtractAndExpand (§4.1) and KeySchedule in base mode (§5.1).
-func (k *dhKEM) schedule(cs *suite.Suite, dh, enc, public, prepared []byte) context {
+// shared is ExtractAndExpand (§4.1): the shared secret. It wipes dh.
+func (k *dhKEM) shared(dh, enc, public []byte) []byte {
 	kemContext := make([]byte, 0, len(enc)+len(public))
 	kemContext = append(append(kemContext, enc...), public...)
 	prk := labeledExtract(k.kdf, k.suiteID, nil, "eae_prk", dh)
 	shared := labeledExpand(k.kdf, k.suiteID, prk, "shared_secret", kemContext, k.kdf.Size())
 	clear(dh)
 	clear(prk)
+	return shared
+}
 
+// schedule is KeySchedule in base mode (§5.1). It wipes the shared secret.
+func schedule(cs *suite.Suite, shared, prepared []byte) context {
 	suiteID := hpkeSuiteID(cs)
 	secret := labeledExtract(cs.KDF(), suiteID, shared, "secret", nil)
 	clear(shared)

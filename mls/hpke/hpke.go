@@ -3,9 +3,6 @@ package hpke
 import (
 	"fmt"
 	"io"
-	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
@@ -24,12 +21,17 @@ func EncryptWithLabel(cs *suite.Suite, rand io.Reader, public []byte, label stri
 	if err != nil {
 		return wire.HPKECiphertext{}, err
 	}
-	return encrypt(cs, k, seed, public, k.prepare(cs, encryptContext(label, context)), plaintext)
+	e, err := k.encapsulate(seed, public)
+	clear(seed)
+	if err != nil {
+		return wire.HPKECiphertext{}, fmt.Errorf("encrypting to a public key: %w", err)
+	}
+	return encrypt(cs, k, e, public, k.prepare(cs, encryptContext(label, context)), plaintext)
 }
 
-func encrypt(cs *suite.Suite, k kem, seed, public, prepared, plaintext []byte) (wire.HPKECiphertext, error) {
-	enc, c, err := k.setupS(seed, public, cs, prepared)
-	clear(seed)
+// encrypt finishes an encryption whose encapsulation was made.
+func encrypt(cs *suite.Suite, k kem, e encapsulated, public, prepared, plaintext []byte) (wire.HPKECiphertext, error) {
+	enc, c, err := k.setupS(e, public, cs, prepared)
 	if err != nil {
 		return wire.HPKECiphertext{}, fmt.Errorf("encrypting to a public key: %w", err)
 	}
@@ -46,55 +48,19 @@ type Plaintext struct {
 	Data      []byte
 }
 
-// maxChunk is how many encryptions, of about 0.1 ms each, a goroutine takes at a
-// time at most: enough that handing out costs nothing beside it. Few encryptions,
-// like the ten of a path in a tree of 1,000, are shared out evenly.
-const maxChunk = 8
-
 // EncryptAllWithLabel is [EncryptWithLabel] for many plaintexts under one label
-// and context, spread over the processors. The result depends on rand only,
-// which is read in the order of the plaintexts before anything is encrypted. No
-// goroutine outlives the call. The error is that of the first plaintext that
-// fails and names its index.
+// and context, spread over the processors: [Begin] and [Sealing.Encrypt] at once.
 func EncryptAllWithLabel(cs *suite.Suite, rand io.Reader, label string, context []byte, plaintexts []Plaintext) ([]wire.HPKECiphertext, error) {
-	k, err := lookup(cs)
+	keys, data := make([]wire.HPKEPublicKey, len(plaintexts)), make([][]byte, len(plaintexts))
+	for i, p := range plaintexts {
+		keys[i], data[i] = p.PublicKey, p.Data
+	}
+	s, err := Begin(cs, rand, keys)
 	if err != nil {
 		return nil, err
 	}
-	size := k.seedSize()
-	seeds, err := readSeed(rand, size*len(plaintexts))
-	if err != nil {
-		return nil, err
-	}
-	prepared := k.prepare(cs, encryptContext(label, context))
-	out := make([]wire.HPKECiphertext, len(plaintexts))
-	errs := make([]error, len(plaintexts))
-	processors := runtime.GOMAXPROCS(0)
-	chunk := max(1, min(maxChunk, len(plaintexts)/(2*processors)))
-	var next atomic.Int64
-	work := func() {
-		for {
-			start := int(next.Add(int64(chunk))) - chunk
-			if start >= len(plaintexts) {
-				return
-			}
-			for i := start; i < min(start+chunk, len(plaintexts)); i++ {
-				out[i], errs[i] = encrypt(cs, k, seeds[i*size:(i+1)*size], plaintexts[i].PublicKey, prepared, plaintexts[i].Data)
-			}
-		}
-	}
-	var workers sync.WaitGroup
-	for range min(processors, (len(plaintexts)+chunk-1)/chunk) - 1 {
-		workers.Go(work)
-	}
-	work()
-	workers.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("plaintext %d: %w", i, err)
-		}
-	}
-	return out, nil
+	defer s.Cancel()
+	return s.Encrypt(label, context, data)
 }
 
 // DecryptWithLabel decrypts what [EncryptWithLabel] made for the key (RFC 9420
@@ -119,8 +85,12 @@ func ExportSender(cs *suite.Suite, rand io.Reader, public []byte, exporterContex
 	if err != nil {
 		return nil, nil, err
 	}
-	enc, c, err := k.setupS(seed, public, cs, k.prepare(cs, nil))
+	e, err := k.encapsulate(seed, public)
 	clear(seed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("exporting to a public key: %w", err)
+	}
+	enc, c, err := k.setupS(e, public, cs, k.prepare(cs, nil))
 	if err != nil {
 		return nil, nil, fmt.Errorf("exporting to a public key: %w", err)
 	}

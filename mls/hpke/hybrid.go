@@ -31,7 +31,11 @@ func (hybrid) public(secret []byte) ([]byte, any, error) {
 
 func (hybrid) prepare(_ *suite.Suite, info []byte) []byte { return info }
 
-func (hybrid) setupS(_, public []byte, cs *suite.Suite, info []byte) ([]byte, context, error) {
+func (hybrid) encapsulate(_, _ []byte) (encapsulated, error) { return encapsulated{}, nil }
+
+func (hybrid) ahead() bool { return false }
+
+func (hybrid) setupS(_ encapsulated, public []byte, cs *suite.Suite, info []byte) ([]byte, context, error) {
 	pub, err := hpke.MLKEM768X25519().NewPublicKey(public)
 	if err != nil {
 		return nil, nil, ErrKey

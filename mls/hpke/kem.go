@@ -9,7 +9,7 @@ import (
 
 // kem is a key encapsulation mechanism over encoded keys.
 type kem interface {
-	// seedSize is how many random bytes setupS takes.
+	// seedSize is how many random bytes encapsulate takes.
 	seedSize() int
 	// derive is DeriveKeyPair (RFC 9180 §7.1.3) up to the private key.
 	derive(ikm []byte) (secret []byte, err error)
@@ -19,9 +19,14 @@ type kem interface {
 	// prepare does what depends on info alone, once for many encryptions: an
 	// info of hundreds of kilobytes would otherwise be hashed for each.
 	prepare(cs *suite.Suite, info []byte) (prepared []byte)
+	// encapsulate is Encap (RFC 9180 §4.1) with given randomness, most of what
+	// setupS costs; ahead says that it is. A KEM whose library does both at once
+	// does it all in setupS.
+	encapsulate(seed, public []byte) (encapsulated, error)
+	ahead() bool
 	// setupS and setupR are SetupBaseS and SetupBaseR (RFC 9180 §5.1.1): they
-	// give the context of one encryption, and the sender enc.
-	setupS(seed, public []byte, cs *suite.Suite, prepared []byte) (enc []byte, c context, err error)
+	// give the context of one encryption, and the sender enc. setupS uses e up.
+	setupS(e encapsulated, public []byte, cs *suite.Suite, prepared []byte) (enc []byte, c context, err error)
 	setupR(key *PrivateKey, enc, prepared []byte) (context, error)
 }
 
