@@ -176,13 +176,10 @@ func (b *Batch) Add(pub, message, sig []byte) {
 	}
 	// The transcript chains every signature: k binds R, A and the message,
 	// and S is added to it.
-	h := sha512.New()
-	h.Write([]byte(batchDomain))
-	h.Write(b.transcript[:])
-	h.Write(pub)
-	h.Write(sig)
-	h.Write(e.k.Bytes())
-	h.Sum(b.transcript[:0])
+	var buf [len(batchDomain) + sha512.Size + PublicKeySize + SignatureSize + 32]byte
+	in := append(append(buf[:0], batchDomain...), b.transcript[:]...)
+	in = append(append(append(in, pub...), sig...), e.k.Bytes()...)
+	b.transcript = sha512.Sum512(in)
 	b.entries = append(b.entries, e)
 	b.key = [PublicKeySize]byte(pub)
 }
@@ -211,9 +208,9 @@ func (b *Batch) Verify() bool {
 	scalars := make([]*edwards25519.Scalar, 0, 2*n+1)
 	points := make([]*edwards25519.Point, 0, 2*n+1)
 	sum, shared := edwards25519.NewScalar(), (*edwards25519.Scalar)(nil)
+	coefficients := b.coefficients()
 	for i := range b.entries {
-		e := &b.entries[i]
-		z := b.coefficient(i)
+		e, z := &b.entries[i], &coefficients[i]
 		sum.MultiplyAdd(z, &e.s, sum)
 		scalars, points = append(scalars, z), append(points, e.r)
 		if i > 0 && e.a == b.entries[i-1].a {
@@ -228,19 +225,29 @@ func (b *Batch) Verify() bool {
 	return isSmallOrder(new(edwards25519.Point).VarTimeMultiScalarMult(scalars, points))
 }
 
-func (b *Batch) coefficient(i int) *edwards25519.Scalar {
-	h := sha512.New()
-	h.Write([]byte(batchDomain))
-	h.Write(b.transcript[:])
-	var index [8]byte
-	binary.BigEndian.PutUint64(index[:], uint64(i))
-	h.Write(index[:])
-	digest := h.Sum(nil)
-	var wide [64]byte
-	copy(wide[:16], digest[:16])
-	z, err := edwards25519.NewScalar().SetUniformBytes(wide[:])
-	if err != nil {
-		panic("strict25519: SetUniformBytes refused 64 bytes")
+// coefficientSize is the size of a coefficient, in bytes, coefficientsPerHash how
+// many of them one hash gives.
+const (
+	coefficientSize     = 16
+	coefficientsPerHash = sha512.Size / coefficientSize
+)
+
+// coefficients draws one for each entry from hashes of the whole batch.
+func (b *Batch) coefficients() []edwards25519.Scalar {
+	out := make([]edwards25519.Scalar, len(b.entries))
+	var digest [sha512.Size]byte
+	for i := range out {
+		part := i % coefficientsPerHash
+		if part == 0 {
+			var buf [len(batchDomain) + sha512.Size + 8]byte
+			in := append(append(buf[:0], batchDomain...), b.transcript[:]...)
+			digest = sha512.Sum512(binary.BigEndian.AppendUint64(in, uint64(i)))
+		}
+		var canonical [32]byte // 128 bits are below L
+		copy(canonical[:], digest[part*coefficientSize:(part+1)*coefficientSize])
+		if _, err := out[i].SetCanonicalBytes(canonical[:]); err != nil {
+			panic("strict25519: SetCanonicalBytes refused 128 bits")
+		}
 	}
-	return z
+	return out
 }
