@@ -13,8 +13,8 @@ import (
 // exceeds it works in proportion to the group again, or copies what it need not.
 func TestAllocationBudgets(t *testing.T) {
 	for _, c := range []struct{ members, seal, open, commit, process, load int }{
-		{10, 130, 140, 840, 610, 825},
-		{100, 136, 148, 1170, 650, 3300},
+		{10, 70, 78, 400, 345, 820},
+		{100, 78, 85, 500, 385, 3300},
 	} {
 		p := populate(t, c.members)
 		must := func(err error) {
