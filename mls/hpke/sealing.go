@@ -59,7 +59,7 @@ func Begin(cs *suite.Suite, rand io.Reader, keys []wire.HPKEPublicKey) (*Sealing
 
 // chunk is how many keys are taken at a time.
 func (s *Sealing) chunk() int {
-	return max(1, min(maxChunk, len(s.keys)/(2*runtime.GOMAXPROCS(0))))
+	return max(1, min(maxChunk, len(s.keys)/(4*runtime.GOMAXPROCS(0))))
 }
 
 // start has the other processors do something for each key.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/askucher/compax-core/mls/wire"
@@ -165,18 +166,19 @@ func (t *Tree) checkLeaves(o *VerifyOptions) error {
 	chunks := slices.Collect(slices.Chunk(members, size))
 	workers = min(workers, len(chunks))
 	errs := make([]error, len(chunks))
-	work := func(first int) {
-		for i := first; i < len(chunks); i += workers {
+	// Whoever is free takes the next one: nobody waits for a processor that is slow
+	// to wake up while there is something to do.
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(chunks)); i = next.Add(1) - 1 {
 			errs[i] = verify(chunks[i])
 		}
 	}
 	var wait sync.WaitGroup
-	for w := 1; w < workers; w++ {
-		wait.Go(func() { work(w) })
+	for range workers - 1 {
+		wait.Go(work)
 	}
-	if workers > 0 {
-		work(0)
-	}
+	work()
 	wait.Wait()
 	for _, err := range errs {
 		if err != nil {
