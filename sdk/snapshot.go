@@ -235,6 +235,13 @@ func (e *Engine) readSnapshot(ctx context.Context) (found bool, err error) {
 			if err := put(tx, TablePerson, p.Identity.String(), p); err != nil {
 				return err
 			}
+			if p.Username == "" {
+				continue
+			}
+			// Whose it was when the account first met it, not when this device does.
+			if err := tx.Put(TableUsername, p.Username, []byte(p.Identity.String())); err != nil {
+				return err
+			}
 		}
 		for id, r := range s.Rooms {
 			if err := put(tx, TableSetting, settingKept+id, r); err != nil {

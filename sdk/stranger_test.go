@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -46,6 +47,39 @@ func TestAttackBorrowedUsername(t *testing.T) {
 	}
 	if id, err := ada.Find(ctx, "@bob"); err != nil || id != bob.Identity() {
 		t.Errorf("@bob is %v, %v", id, err)
+	}
+}
+
+// TestPinsComeBack: a device that comes from the phrase knows whose a contact's username
+// was. A service that gives it to somebody else meanwhile is found out.
+func TestPinsComeBack(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, eve := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "eve")
+	id, err := ada.Find(ctx, "@bob")
+	must(t, err)
+	_, err = ada.Direct(ctx, id)
+	must(t, err)
+	tablet := ada.another(h, "tablet")
+	if got, err := tablet.Find(ctx, "@bob"); err != nil || got != bob.Identity() {
+		t.Fatalf("@bob is %v, %v", got, err)
+	}
+	node, err := eve.words.Account()
+	must(t, err)
+	key, err := node.Identity()
+	must(t, err)
+	rec, err := identity.SignUsername(identity.UsernameFields{Identity: eve.Identity(), Username: "bob", Version: 9, IssuedAt: 1}, key)
+	must(t, err)
+	late := ada.another(h, "late") // has never asked for @bob itself
+	b := late.through()
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/people") {
+			return 200, "application/json", jsonOf(t, delivery.ProfilesResponse{Records: [][]byte{rec.Bytes()}})
+		}
+		return 0, "", nil
+	}
+	if got, err := late.Find(ctx, "@bob"); !errors.Is(err, sdk.ErrChanged) {
+		t.Errorf("@bob is %v, %v", got, err)
 	}
 }
 
