@@ -61,12 +61,12 @@ func scanRoom(scan func(...any) error, more ...any) (n int64, r delivery.Room, e
 
 // begin opens the transaction and locks the rooms, in one round trip. The
 // limits end a wait for a row that an instance holds which died or hangs.
-func (g *group) begin(batch []*work) error {
-	ids := make([][]byte, 0, len(batch))
-	for _, w := range batch {
-		if _, known := g.rooms[w.id]; !known {
-			g.rooms[w.id] = nil
-			ids = append(ids, w.id[:])
+func (g *group) begin(pieces []*piece) error {
+	ids := make([][]byte, 0, len(pieces))
+	for _, p := range pieces {
+		if _, known := g.rooms[p.Work.id]; !known {
+			g.rooms[p.Work.id] = nil
+			ids = append(ids, p.Work.id[:])
 		}
 	}
 	var b pgx.Batch
@@ -101,7 +101,7 @@ func (g *group) begin(batch []*work) error {
 // unit is one function under way. It runs as a coroutine, so that what all of
 // them ask first is asked in one query.
 type unit struct {
-	work   *work
+	piece  *piece
 	tx     *roomTx
 	next   func() (question, bool) // runs it until it asks or ends
 	stop   func()                  // ends it: its question is refused
@@ -117,15 +117,15 @@ var errAborted = errors.New("postgres: the group has failed")
 
 // run runs the functions, each in its turn. A function's own failure is its
 // answer; the error that run returns is the whole group's.
-func (g *group) run(batch []*work) error {
-	units := make([]*unit, 0, len(batch))
-	for _, w := range batch {
-		locked := g.rooms[w.id]
+func (g *group) run(pieces []*piece) error {
+	units := make([]*unit, 0, len(pieces))
+	for _, p := range pieces {
+		locked := g.rooms[p.Work.id]
 		if locked == nil {
-			w.err = delivery.ErrNotFound
+			p.Err = delivery.ErrNotFound
 			continue
 		}
-		u := &unit{work: w, tx: &roomTx{g: g, locked: locked}}
+		u := &unit{piece: p, tx: &roomTx{g: g, locked: locked}}
 		u.next, u.stop = iter.Pull(u.coroutine)
 		defer u.stop()
 		units = append(units, u)
@@ -146,9 +146,9 @@ func (g *group) run(batch []*work) error {
 func (u *unit) coroutine(yield func(question) bool) {
 	u.tx.ask = yield
 	u.failed = true
-	defer func() { u.work.panic = recover() }()
-	u.work.err = u.work.run(u.tx)
-	u.failed = u.work.err != nil
+	defer func() { u.piece.Panic = recover() }()
+	u.piece.Err = u.piece.Work.run(u.tx)
+	u.failed = u.piece.Err != nil
 }
 
 // answer runs each function until it asks something, and answers all dedupe
@@ -186,7 +186,7 @@ func (g *group) answer(units []*unit) error {
 func (g *group) end(u *unit) error {
 	tx, locked := u.tx, u.tx.locked
 	if !u.failed && tx.broken != nil {
-		u.work.err, u.failed = tx.broken, true
+		u.piece.Err, u.failed = tx.broken, true
 	}
 	tx.broken = ErrEnded
 	if g.failed != nil {

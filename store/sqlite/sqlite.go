@@ -117,7 +117,7 @@ func (s *Store) Path() string { return s.path }
 
 // write runs a change in the writer's next transaction.
 func (s *Store) write(ctx context.Context, run func(*change) error) error {
-	return s.writer.do(ctx, run)
+	return s.writer.lane.Do(ctx, run)
 }
 
 // read lends a connection that sees all that is committed now.
@@ -192,7 +192,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 
-	s.writer.close()
+	s.writer.lane.Close()
 	for range cap(s.slots) {
 		s.slots <- struct{}{} // every reader is back
 	}

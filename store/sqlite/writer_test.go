@@ -36,7 +36,7 @@ func TestAPanicBesideAFullDisk(t *testing.T) {
 	panicked := make(chan any, 1)
 	do := func(run func(*change) error) error { return s.write(context.Background(), run) }
 	queued := func(n int) {
-		for len(s.writer.queue) < n {
+		for s.writer.lane.Waiting() < n {
 			runtime.Gosched()
 		}
 	}
