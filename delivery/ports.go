@@ -67,7 +67,10 @@ func (m BlobMeta) Complete() bool { return m.Received == m.Size }
 
 // BlobIndex knows whose a blob is and which entries refer to it.
 type BlobIndex interface {
-	CreateBlob(ctx context.Context, m BlobMeta) error
+	// CreateBlob notes an upload that begins. ErrExists for a known id. ErrLimit when
+	// the declared sizes of the owner's uploads that no entry refers to would come
+	// to more than most bytes, however many begin at once.
+	CreateBlob(ctx context.Context, m BlobMeta, most int64) error
 	Blob(ctx context.Context, id BlobID) (BlobMeta, error)
 	// AdvanceBlob moves Received from one value to a higher one; ErrChanged when
 	// it is not from.
@@ -78,8 +81,6 @@ type BlobIndex interface {
 	// DeleteBlob forgets an unreferenced blob; ErrExists while an entry refers to
 	// it. Delete the bytes first: what the index does not know is never found again.
 	DeleteBlob(ctx context.Context, id BlobID) error
-	// BlobBytes sums the declared sizes of a device's unreferenced uploads.
-	BlobBytes(ctx context.Context, owner identity.DeviceID) (int64, error)
 }
 
 // Profile is a person's public line in the directory.

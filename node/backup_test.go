@@ -26,7 +26,7 @@ func withBlobs(t *testing.T) (dir string, whole, half, gone delivery.BlobID) {
 	n, stop := run(t, testConfig(dir))
 	whole, half, gone = delivery.BlobID{1}, delivery.BlobID{2}, delivery.BlobID{3}
 	for id, size := range map[delivery.BlobID]int64{whole: 100_000, half: 70_000, gone: 10} {
-		check(t, n.store.CreateBlob(t.Context(), delivery.BlobMeta{ID: id, Size: max(size, 100), CreatedMS: 1}))
+		check(t, n.store.CreateBlob(t.Context(), delivery.BlobMeta{ID: id, Size: max(size, 100), CreatedMS: 1}, 1<<20))
 		_, err := n.blobs.Append(t.Context(), id, 0, bytes.NewReader(make([]byte, size)))
 		check(t, err)
 		if id == half {

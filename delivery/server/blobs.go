@@ -40,13 +40,6 @@ func (s *Server) beginBlob(c *call) error {
 	if err := s.spend(c, "blob", c.device().String(), 1); err != nil {
 		return err
 	}
-	loose, err := s.store.BlobBytes(c, c.device())
-	if err != nil {
-		return err
-	}
-	if loose+req.Size > s.MaxLooseBlobs {
-		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("uploads that no entry refers to are at most %d bytes a device: send or wait", s.MaxLooseBlobs))
-	}
 	if free, err := s.Blobs.Free(c); err == nil && free < req.Size {
 		return delivery.ErrFull
 	}
@@ -54,7 +47,10 @@ func (s *Server) beginBlob(c *call) error {
 	if _, err := io.ReadFull(s.Random, m.ID[:]); err != nil {
 		return err
 	}
-	if err := s.store.CreateBlob(c, m); err != nil {
+	switch err := s.store.CreateBlob(c, m, s.MaxLooseBlobs); {
+	case errors.Is(err, delivery.ErrLimit):
+		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("uploads that no entry refers to are at most %d bytes a device: send or wait", s.MaxLooseBlobs))
+	case err != nil:
 		return err
 	}
 	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -207,7 +208,7 @@ func (s *Server) adopt(ctx context.Context, id delivery.BlobID) (delivery.BlobMe
 		return delivery.BlobMeta{}, err
 	}
 	m := delivery.BlobMeta{ID: id, Owner: identity.DeviceID{}, Size: size, Received: size, CreatedMS: s.nowMS()}
-	switch err := s.store.CreateBlob(ctx, m); {
+	switch err := s.store.CreateBlob(ctx, m, math.MaxInt64); {
 	case errors.Is(err, delivery.ErrExists): // somebody else was faster, or it is being deleted
 		return s.store.Blob(ctx, id)
 	case err != nil:

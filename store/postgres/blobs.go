@@ -10,10 +10,22 @@ import (
 	"github.com/askucher/compax-core/identity"
 )
 
-// CreateBlob notes an upload that begins.
-func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta) error {
+// CreateBlob notes an upload that begins. Those of one owner begin one after the
+// other, so that their sum holds.
+func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta, most int64) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO blobs(id, owner, size, received, created_ms) VALUES($1, $2, $3, $4, $5)", m.ID[:], m.Owner[:], m.Size, m.Received, m.CreatedMS)
+		if err := lockKey(ctx, tx, append([]byte("blobs"), m.Owner[:]...)); err != nil {
+			return err
+		}
+		var loose int64
+		err := tx.QueryRow(ctx, "SELECT coalesce(sum(size), 0)::bigint FROM blobs WHERE owner = $1 AND refs = 0 AND NOT dead", m.Owner[:]).Scan(&loose)
+		if err != nil {
+			return err
+		}
+		if m.Size > most-loose {
+			return delivery.ErrLimit
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO blobs(id, owner, size, received, created_ms) VALUES($1, $2, $3, $4, $5)", m.ID[:], m.Owner[:], m.Size, m.Received, m.CreatedMS)
 		return err
 	})
 }
@@ -66,10 +78,4 @@ func (s *Store) DeleteBlob(ctx context.Context, id delivery.BlobID) error {
 		_, err := tx.Exec(ctx, "DELETE FROM blobs WHERE id = $1", id[:])
 		return err
 	})
-}
-
-// BlobBytes sums a device's unreferenced uploads.
-func (s *Store) BlobBytes(ctx context.Context, owner identity.DeviceID) (sum int64, err error) {
-	err = s.read(ctx, "SELECT coalesce(sum(size), 0)::bigint FROM blobs WHERE owner = $1 AND refs = 0 AND NOT dead", []any{owner[:]}, &sum)
-	return sum, err
 }

@@ -8,10 +8,17 @@ import (
 	"github.com/askucher/compax-core/identity"
 )
 
-// CreateBlob notes an upload that begins.
-func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta) error {
+// CreateBlob notes an upload that begins, within the owner's bound.
+func (s *Store) CreateBlob(ctx context.Context, m delivery.BlobMeta, most int64) error {
 	return s.write(ctx, func(c *change) error {
-		_, err := c.exec("INSERT INTO blobs(id, owner, size, received, created_ms) VALUES(?, ?, ?, ?, ?)", m.ID[:], m.Owner[:], m.Size, m.Received, m.CreatedMS)
+		r, err := c.one("SELECT coalesce(sum(size), 0) FROM blobs WHERE owner = ? AND refs = 0 AND dead = 0", m.Owner[:])
+		if err != nil {
+			return err
+		}
+		if m.Size > most-r.int(0) {
+			return delivery.ErrLimit
+		}
+		_, err = c.exec("INSERT INTO blobs(id, owner, size, received, created_ms) VALUES(?, ?, ?, ?, ?)", m.ID[:], m.Owner[:], m.Size, m.Received, m.CreatedMS)
 		return exists(err)
 	})
 }
@@ -70,16 +77,4 @@ func (s *Store) DeleteBlob(ctx context.Context, id delivery.BlobID) error {
 		_, err = c.exec("DELETE FROM blobs WHERE id = ?", id[:])
 		return err
 	})
-}
-
-// BlobBytes sums a device's unreferenced uploads.
-func (s *Store) BlobBytes(ctx context.Context, owner identity.DeviceID) (sum int64, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		r, err := c.one("SELECT coalesce(sum(size), 0) FROM blobs WHERE owner = ? AND refs = 0 AND dead = 0", owner[:])
-		if err == nil {
-			sum = r.int(0)
-		}
-		return err
-	})
-	return sum, err
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/askucher/compax-core/identity"
 )
 
+// plenty is a bound on uploads that no test reaches.
+const plenty = 1 << 40
+
 func blobID(n int) delivery.BlobID {
 	s := seed("blob", n)
 	return delivery.BlobID(s[:16])
@@ -19,7 +22,7 @@ func blobID(n int) delivery.BlobID {
 func (k *kit) upload(n, owner int, size int64) delivery.BlobID {
 	k.Helper()
 	id := blobID(n)
-	k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: id, Owner: deviceID(owner), Size: size, CreatedMS: now}))
+	k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: id, Owner: deviceID(owner), Size: size, CreatedMS: now}, plenty))
 	if size > 0 {
 		k.ok(k.store.AdvanceBlob(k.ctx, id, 0, size))
 	}
@@ -34,6 +37,16 @@ func (k *kit) share(room delivery.RoomID, d, n int, ids ...delivery.BlobID) {
 	k.append(room, e)
 }
 
+// loose demands that the unreferenced uploads of device d come to exactly want
+// bytes: one more byte is just within a bound, or just over it.
+func (k *kit) loose(d int, want int64) {
+	k.Helper()
+	m := delivery.BlobMeta{ID: blobID(1000), Owner: deviceID(d), Size: 1, CreatedMS: now}
+	k.is(k.store.CreateBlob(k.ctx, m, want), delivery.ErrLimit)
+	k.ok(k.store.CreateBlob(k.ctx, m, want+1))
+	k.ok(k.store.DeleteBlob(k.ctx, m.ID))
+}
+
 func (k *kit) mayRead(id delivery.BlobID, d int, want bool) {
 	k.Helper()
 	equal(k, fmt.Sprintf("device %d may read", d), must(k.store.MayReadBlob(k.ctx, id, deviceID(d)))(k), want)
@@ -42,8 +55,8 @@ func (k *kit) mayRead(id delivery.BlobID, d int, want bool) {
 var blobs = []contract{
 	{"an upload goes on where it stopped", func(k *kit) {
 		m := delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 100, CreatedMS: now}
-		k.ok(k.store.CreateBlob(k.ctx, m))
-		k.is(k.store.CreateBlob(k.ctx, m), delivery.ErrExists)
+		k.ok(k.store.CreateBlob(k.ctx, m, plenty))
+		k.is(k.store.CreateBlob(k.ctx, m, plenty), delivery.ErrExists)
 		k.ok(k.store.AdvanceBlob(k.ctx, m.ID, 0, 60))
 		k.is(k.store.AdvanceBlob(k.ctx, m.ID, 0, 40), delivery.ErrChanged)
 		m.Received = 60
@@ -63,7 +76,7 @@ var blobs = []contract{
 		k.is(k.store.AdvanceBlob(k.ctx, blobID(99), 0, 1), delivery.ErrNotFound)
 	}},
 	{"of many going on at once one does", func(k *kit) {
-		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 100, CreatedMS: now}))
+		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 100, CreatedMS: now}, plenty))
 		stores := k.instances()
 		var wg sync.WaitGroup
 		errs := make([]error, 16)
@@ -84,7 +97,7 @@ var blobs = []contract{
 	}},
 	{"an entry refers only to what exists and is complete", func(k *kit) {
 		id := k.room(1, 10)
-		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 100, CreatedMS: now}))
+		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 100, CreatedMS: now}, plenty))
 		whole := k.upload(2, 10, 100)
 		for _, refs := range [][]delivery.BlobID{{blobID(1)}, {blobID(99)}, {whole, blobID(1)}} {
 			e := message(10, 1, 0)
@@ -104,7 +117,7 @@ var blobs = []contract{
 			return err
 		})
 		equal(k, "entries", len(k.log(id)), 1)
-		equal(k, "unreferenced", must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), 200)
+		k.loose(10, 200)
 	}},
 	{"the owner may read, and members where an entry refers to it", func(k *kit) {
 		a, b := k.room(1, 10, 20), k.room(2, 20, 30)
@@ -124,18 +137,52 @@ var blobs = []contract{
 	{"a referenced blob is not deleted", func(k *kit) {
 		room := k.room(1, 10)
 		id, loose := k.upload(1, 10, 100), k.upload(2, 10, 50)
-		equal(k, "unreferenced", must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), 150)
+		k.loose(10, 150)
 		k.share(room, 10, 1, id, id) // named twice, referred to once
-		equal(k, "unreferenced", must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), 50)
+		k.loose(10, 50)
 		k.is(k.store.DeleteBlob(k.ctx, id), delivery.ErrExists)
 		k.ok(k.store.DeleteBlob(k.ctx, loose))
 		k.is(k.store.DeleteBlob(k.ctx, loose), delivery.ErrNotFound)
-		equal(k, "unreferenced", must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), 0)
-		equal(k, "unreferenced of another", must(k.store.BlobBytes(k.ctx, deviceID(99)))(k), 0)
+		k.loose(10, 0)
+		k.loose(99, 0)
 	}},
 	{"declared sizes count while an upload is under way", func(k *kit) {
-		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 1000, CreatedMS: now}))
-		equal(k, "unreferenced", must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), 1000)
+		k.ok(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(1), Owner: deviceID(10), Size: 1000, CreatedMS: now}, plenty))
+		k.loose(10, 1000)
+	}},
+	{"an upload over the owner's bound is not begun", func(k *kit) {
+		room := k.room(1, 10)
+		sent := k.upload(1, 10, 60)
+		k.upload(2, 11, 500) // another's do not count
+		over := delivery.BlobMeta{ID: blobID(3), Owner: deviceID(10), Size: 41, CreatedMS: now}
+		k.is(k.store.CreateBlob(k.ctx, over, 100), delivery.ErrLimit)
+		_, err := k.store.Blob(k.ctx, over.ID)
+		k.is(err, delivery.ErrNotFound)
+		k.share(room, 10, 1, sent) // what an entry refers to does not count
+		k.ok(k.store.CreateBlob(k.ctx, over, 100))
+		k.is(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(4), Owner: deviceID(10), Size: 1 << 62, CreatedMS: now}, 100), delivery.ErrLimit)
+		k.is(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(4), Owner: deviceID(10), Size: 1, CreatedMS: now}, 10), delivery.ErrLimit) // the bound was lowered
+	}},
+	{"uploads that begin at once keep within the bound together", func(k *kit) {
+		stores := k.instances()
+		var wg sync.WaitGroup
+		errs := make([]error, 32)
+		for i := range errs {
+			wg.Go(func() {
+				errs[i] = stores[i%len(stores)].CreateBlob(k.ctx, delivery.BlobMeta{ID: blobID(i), Owner: deviceID(10), Size: 10, CreatedMS: now}, 75)
+			})
+		}
+		wg.Wait()
+		begun := 0
+		for _, err := range errs {
+			if err == nil {
+				begun++
+			} else {
+				k.is(err, delivery.ErrLimit)
+			}
+		}
+		equal(k, "begun", begun, 7)
+		k.loose(10, 70)
 	}},
 	{"a deletion beside an append: one of them wins", func(k *kit) {
 		room := k.room(1, 10)

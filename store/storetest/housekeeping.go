@@ -192,7 +192,7 @@ var sweeps = []contract{
 		if !reflect.DeepEqual(again.Blobs, want) {
 			k.Fatalf("dead blobs: %v, want %v", again.Blobs, want)
 		}
-		k.is(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: twice, Owner: deviceID(10), Size: 1, CreatedMS: now}), delivery.ErrExists)
+		k.is(k.store.CreateBlob(k.ctx, delivery.BlobMeta{ID: twice, Owner: deviceID(10), Size: 1, CreatedMS: now}, plenty), delivery.ErrExists)
 		for _, id := range want {
 			k.ok(k.store.DeleteBlob(k.ctx, id))
 		}

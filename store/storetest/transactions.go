@@ -55,7 +55,7 @@ func (k *kit) prepared() (delivery.RoomID, func() []any) {
 		})
 		return []any{
 			must(k.store.Room(k.ctx, id))(k), k.log(id), must(k.store.Members(k.ctx, id))(k), must(k.store.Held(k.ctx, id))(k),
-			must(k.store.PendingRelays(k.ctx, 10))(k), must(k.store.BlobBytes(k.ctx, deviceID(10)))(k), dup,
+			must(k.store.PendingRelays(k.ctx, 10))(k), must(k.store.Blob(k.ctx, blobID(1)))(k), dup,
 			errState != nil, errInfo != nil, errWelcome != nil,
 		}
 	}
