@@ -40,8 +40,9 @@ type Accounts interface {
 	// Enrol makes a device known. An existing row with the same keys takes a
 	// higher version's credential; the same credential again is no change.
 	// ErrRevoked for a device that its identity revoked, ErrExists when the key or the id is
-	// taken by another row, ErrChanged for a lower version.
-	Enrol(ctx context.Context, d Device) error
+	// taken by another row, ErrChanged for a lower version. ErrLimit when the device
+	// is new and its identity has as many as most allows.
+	Enrol(ctx context.Context, d Device, most DeviceBound) error
 	// Device finds a device by id, DeviceByKey by its public key.
 	Device(ctx context.Context, id identity.DeviceID) (Device, error)
 	DeviceByKey(ctx context.Context, key identity.DevicePublicKey) (Device, error)
@@ -63,8 +64,9 @@ type Accounts interface {
 	// Revoke keeps the tombstone and deletes the device's row, when it is of the
 	// same identity, and by cascade its sessions, key packages, mailbox, wrapped
 	// keys and unreferenced uploads. Room rosters stay: members remove leaves. fresh is false when it
-	// was known. The device need not be known here.
-	Revoke(ctx context.Context, r StoredRevocation) (fresh bool, err error)
+	// was known. The device need not be known here: then ErrLimit when its identity
+	// has as many as most allows. An enrolled device is always revoked.
+	Revoke(ctx context.Context, r StoredRevocation, most DeviceBound) (fresh bool, err error)
 	// Revocations are an identity's tombstones, oldest first.
 	Revocations(ctx context.Context, id identity.PublicKey) ([]StoredRevocation, error)
 	// Revoked looks one device up; ErrNotFound when its identity has not revoked
@@ -102,6 +104,25 @@ type Accounts interface {
 	// unknown device, ErrLimit when it would have more than most generations.
 	PutWrappedKey(ctx context.Context, k WrappedKey, most int) error
 	WrappedKeys(ctx context.Context, device identity.DeviceID) ([]WrappedKey, error)
+}
+
+// DeviceBound is how many devices and revocations an identity may have. An
+// enrolled device counts as a revocation, too: there is room for its own for as
+// long as it lives, and the sum never grows past the bound by revoking.
+type DeviceBound struct {
+	Devices     int // enrolled now
+	Revocations int // for good, and of the enrolled devices to come
+}
+
+// MayEnrol reports whether an identity with so many of each may enrol a device.
+func (b DeviceBound) MayEnrol(devices, revocations int) bool {
+	return devices < b.Devices && b.MayRevoke(devices, revocations)
+}
+
+// MayRevoke reports whether an identity with so many of each may revoke a device
+// that is not enrolled.
+func (b DeviceBound) MayRevoke(devices, revocations int) bool {
+	return devices+revocations < b.Revocations
 }
 
 // StoredRevocation is a verified revocation.

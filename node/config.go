@@ -40,6 +40,8 @@ type Config struct {
 	ArchiveRetentionDays int   // of sealed history; as RetentionDays
 	MaxBlobBytes         int64 // 4 GiB
 	MaxMembers           int   // participants that a room lists; 2,000, at most 10,000
+	MaxDevices           int   // enrolled devices of one identity; 64, at most 256
+	MaxRevocations       int   // of one identity, its enrolled devices included; 512, at most 4,096
 	MaxConnections       int   // in all; 16,384
 	MaxPerAddress        int   // of them from one address, or /64, that is no trusted proxy and not loopback; 1,024
 	DrainSeconds         int   // how long sockets have to go when the node stops; 5
@@ -69,6 +71,8 @@ func (c *Config) check() error {
 	def(&c.ArchiveRetentionDays, c.RetentionDays)
 	def(&c.MaxBlobBytes, 4<<30)
 	def(&c.MaxMembers, 2000)
+	def(&c.MaxDevices, 64)
+	def(&c.MaxRevocations, 512)
 	def(&c.MaxConnections, 16_384)
 	def(&c.MaxPerAddress, 1024)
 	def(&c.DrainSeconds, 5)
@@ -104,6 +108,7 @@ func (c *Config) check() error {
 	for name, v := range map[string]int64{
 		"retention_days": int64(c.RetentionDays), "archive_retention_days": int64(c.ArchiveRetentionDays),
 		"max_blob_bytes": c.MaxBlobBytes, "max_members": int64(c.MaxMembers),
+		"max_devices": int64(c.MaxDevices), "max_revocations": int64(c.MaxRevocations),
 		"max_connections": int64(c.MaxConnections), "max_connections_per_address": int64(c.MaxPerAddress), "drain_seconds": int64(c.DrainSeconds),
 		"pow.free_messages": int64(c.Work.FreeMessages), "pow.free_bytes": int64(c.Work.FreeBytes), "pow.step": int64(c.Work.Step), "pow.max_bits": int64(c.Work.MaxBits),
 		"archive.segments": int64(c.Archive.Segments), "archive.bytes": c.Archive.Bytes, "archive.wrapped_keys": int64(c.Archive.Keys),
@@ -114,6 +119,14 @@ func (c *Config) check() error {
 	}
 	if n := c.MaxMembers; n > policy.MaxParticipants {
 		fault("max_members", "%d is out of range, at most %d", n, policy.MaxParticipants)
+	}
+	for name, v := range map[string]struct{ n, most int }{"max_devices": {c.MaxDevices, 256}, "max_revocations": {c.MaxRevocations, 4096}} {
+		if v.n > v.most {
+			fault(name, "%d is out of range, at most %d", v.n, v.most)
+		}
+	}
+	if c.MaxRevocations < c.MaxDevices {
+		fault("max_revocations", "%d is less than max_devices, %d: a device is enrolled only when there is room for its revocation", c.MaxRevocations, c.MaxDevices)
 	}
 	if n := c.Archive.Snapshot; n < 0 || n > delivery.MaxSnapshot {
 		fault("archive.snapshot_bytes", "%d is out of range, at most %d", n, delivery.MaxSnapshot)

@@ -27,6 +27,8 @@ type file struct {
 	RetentionDays        int                         `json:"retention_days"`
 	ArchiveRetentionDays int                         `json:"archive_retention_days"`
 	MaxMembers           int                         `json:"max_members"`
+	MaxDevices           int                         `json:"max_devices"`
+	MaxRevocations       int                         `json:"max_revocations"`
 	MaxBlobBytes         int64                       `json:"max_blob_bytes"`
 	MaxConnections       int                         `json:"max_connections"`
 	MaxPerAddress        int                         `json:"max_connections_per_address"`
@@ -171,6 +173,7 @@ func (f *file) config() Config {
 	c := Config{
 		Dir: f.Dir, Listen: f.Listen, MetricsListen: f.Metrics.Bind, Database: f.Database, Home: f.Home, Domain: f.Domain, Name: f.Name,
 		TrustedProxies: f.TrustedProxies, RetentionDays: f.RetentionDays, ArchiveRetentionDays: f.ArchiveRetentionDays, MaxMembers: f.MaxMembers,
+		MaxDevices: f.MaxDevices, MaxRevocations: f.MaxRevocations,
 		MaxBlobBytes: f.MaxBlobBytes, DrainSeconds: f.DrainSeconds, MaxConnections: f.MaxConnections, MaxPerAddress: f.MaxPerAddress, Work: server.WorkLimits(f.Pow), Archive: server.ArchiveLimits(f.Archive),
 		Congestion: f.Congestion.limits(), Rules: f.Rules,
 	}

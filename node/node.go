@@ -88,6 +88,7 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 		Store: n.store, Blobs: n.blobs, Bus: n.bus, Buckets: local.NewBuckets(maxSubjects), Home: n.home,
 		Domain: c.Domain, Name: c.Name, Version: c.Version, Digest: c.Digest,
 		Retention: days(c.RetentionDays), ArchiveRetention: days(c.ArchiveRetentionDays), MaxBlob: c.MaxBlobBytes, MaxMembers: c.MaxMembers,
+		MaxDevices: c.MaxDevices, MaxRevocations: c.MaxRevocations,
 		Limits: server.Limits{Buckets: c.Buckets, Work: c.Work, Archive: c.Archive, Congestion: c.Congestion}, Rules: c.Rules, Machine: machine{},
 		ClientAddress: clientAddress(proxies), Now: c.Now, Log: c.Log, Metrics: n.registry,
 	})

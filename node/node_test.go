@@ -108,13 +108,13 @@ func TestNodeServesAndStops(t *testing.T) {
 func TestConfigurationNamesEveryFault(t *testing.T) {
 	c := Config{
 		Listen: "nowhere", Database: "mysql://x", MetricsToken: "short", Home: "xyz", Domain: "a/b", RetentionDays: -1,
-		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"}, Archive: server.ArchiveLimits{Segments: -1, Snapshot: 1 << 30}, MaxMembers: 10_001, MaxConnections: -1, MaxPerAddress: -1,
+		Rules: map[server.Rule]server.Mode{"no_rule": "maybe"}, TrustedProxies: []string{"?"}, Archive: server.ArchiveLimits{Segments: -1, Snapshot: 1 << 30}, MaxMembers: 10_001, MaxDevices: 257, MaxRevocations: 100, MaxConnections: -1, MaxPerAddress: -1,
 	}
 	err := c.check()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"listen:", "database:", "metrics.token:", "home:", "domain:", "retention_days:", "rules.no_rule:", `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:", "max_members:", "max_connections:", "max_connections_per_address:"} {
+	for _, want := range []string{"listen:", "database:", "metrics.token:", "home:", "domain:", "retention_days:", "rules.no_rule:", `"maybe"`, "trusted_proxies:", "archive.segments:", "archive.snapshot_bytes:", "max_members:", "max_devices:", "max_revocations:", "max_connections:", "max_connections_per_address:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

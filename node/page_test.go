@@ -66,7 +66,7 @@ func TestOperatingPageGivesTheDefaults(t *testing.T) {
 		}
 	}
 	for name, value := range map[string]int{
-		"retention_days": c.RetentionDays, "max_members": c.MaxMembers, "max_connections": c.MaxConnections,
+		"retention_days": c.RetentionDays, "max_members": c.MaxMembers, "max_devices": c.MaxDevices, "max_revocations": c.MaxRevocations, "max_connections": c.MaxConnections,
 		"max_connections_per_address": c.MaxPerAddress, "drain_seconds": c.DrainSeconds,
 	} {
 		if row := fmt.Sprintf("| `%s` | %d |", name, value); !strings.Contains(page, row) {

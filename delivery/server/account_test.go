@@ -36,6 +36,42 @@ func TestEnrolAndLogIn(t *testing.T) {
 	wantCode(t, d.json(delivery.RouteDevices, nil, nil), delivery.CodeLogIn)
 }
 
+// TestDeviceLimits: an identity has a bounded number of devices and revocations;
+// the refusal says which, and what to do. A device that is enrolled is revoked
+// however many there are.
+func TestDeviceLimits(t *testing.T) {
+	w := newWorld(t)
+	w.config.MaxDevices, w.config.MaxRevocations = 2, 3
+	in := w.start()
+	ada := newPerson("ada")
+	enrol := func(d *device) error {
+		d.at = in
+		return d.json(delivery.RouteEnrol, delivery.EnrolRequest{Credential: d.cred.Bytes()}, nil)
+	}
+	revoke := func(d *device) error {
+		d.at = in
+		return d.json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: d.revocation(t, ada).Bytes()}, nil)
+	}
+	phone, laptop, tablet, watch := ada.attest(t, "phone"), ada.attest(t, "laptop"), ada.attest(t, "tablet"), ada.attest(t, "watch")
+	check(t, enrol(phone))
+	check(t, enrol(laptop))
+	if e := wantCode(t, enrol(tablet), delivery.CodeRefused); !strings.Contains(e.Detail, "at most 2 devices") || !strings.Contains(e.Detail, "revoke") {
+		t.Errorf("the refusal says %q", e.Detail)
+	}
+	check(t, enrol(phone)) // known already
+	check(t, revoke(laptop))
+	check(t, enrol(tablet))
+	// Two devices and one revocation: there is room for the devices' own alone.
+	if e := wantCode(t, revoke(watch), delivery.CodeRefused); !strings.Contains(e.Detail, ": 3") {
+		t.Errorf("the refusal says %q", e.Detail)
+	}
+	check(t, revoke(laptop)) // known already
+	check(t, revoke(tablet))
+	wantCode(t, enrol(watch), delivery.CodeRefused)
+	check(t, revoke(phone))
+	in.enrolled("bob") // others are not touched
+}
+
 func TestEnrolRefusesWhatIsNotAttested(t *testing.T) {
 	in := newWorld(t).start()
 	d := in.enrolled("ada")

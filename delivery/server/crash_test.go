@@ -68,9 +68,9 @@ func (m *mortal) AckWelcome(ctx context.Context, id delivery.RoomID, epoch uint6
 	return m.write("AckWelcome", func() error { return m.Store.AckWelcome(ctx, id, epoch, d) })
 }
 
-func (m *mortal) Revoke(ctx context.Context, r delivery.StoredRevocation) (fresh bool, err error) {
+func (m *mortal) Revoke(ctx context.Context, r delivery.StoredRevocation, most delivery.DeviceBound) (fresh bool, err error) {
 	err = m.write("Revoke", func() error {
-		fresh, err = m.Store.Revoke(ctx, r)
+		fresh, err = m.Store.Revoke(ctx, r, most)
 		return err
 	})
 	return fresh, err

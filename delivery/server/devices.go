@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -36,7 +37,11 @@ func (s *Server) enrol(c *call) error {
 	switch err := s.store.Enrol(c, delivery.Device{
 		ID: a.DeviceID, Identity: a.Identity, Key: a.DevicePubkey, Role: a.Role, Version: a.Version,
 		Credential: cred.Bytes(), EnrolledMS: now, SeenMS: now,
-	}); {
+	}, s.deviceBound()); {
+	case errors.Is(err, delivery.ErrLimit):
+		return delivery.Refuse(delivery.CodeRefused, fmt.Sprintf(
+			"an identity has at most %d devices here, and with those that it has revoked at most %d: revoke a device that is not used any more, then enrol this one",
+			s.MaxDevices, s.MaxRevocations))
 	case errors.Is(err, delivery.ErrChanged):
 		return delivery.Refuse(delivery.CodeConflict, "a newer attestation of this device is known")
 	case err != nil:

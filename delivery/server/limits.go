@@ -28,14 +28,13 @@ type ArchiveLimits struct {
 	Segments int   // of history, of one identity; 8192
 	Bytes    int64 // of them together; 256 MiB
 	Snapshot int   // bytes of the sealed snapshot; delivery.MaxSnapshot, which is also the most
-	Keys     int   // generations of account keys wrapped to one device; 128
+	Keys     int   // generations of account keys wrapped to one device; Config.MaxRevocations and one
 }
 
 func (l *ArchiveLimits) defaults() {
 	def(&l.Segments, 8192)
 	def(&l.Bytes, 256<<20)
 	def(&l.Snapshot, delivery.MaxSnapshot)
-	def(&l.Keys, 128)
 }
 
 // DefaultBuckets is the budget of everything that is not an append. What the

@@ -28,13 +28,13 @@ var (
 	mlsBytes   = rawBody{delivery.BinaryType}
 	octets     = rawBody{"application/octet-stream"}
 	operations = map[string]operation{
-		delivery.RouteEnrol:      {"Make a device known that its identity attests.", nil, delivery.EnrolRequest{}, nil},
+		delivery.RouteEnrol:      {"Make a device known that its identity attests, unless that has as many as the service keeps of one.", nil, delivery.EnrolRequest{}, nil},
 		delivery.RouteDevices:    {"The own devices and revocations.", nil, nil, delivery.DevicesResponse{}},
 		delivery.RoutePerson:     {"Anybody's devices and revocations.", nil, nil, delivery.DevicesResponse{}},
 		delivery.RouteChallenge:  {"A login challenge, good for two minutes and one answer.", nil, delivery.ChallengeRequest{}, delivery.ChallengeResponse{}},
 		delivery.RouteLogin:      {"Log in with a signed challenge.", nil, delivery.SessionRequest{}, delivery.SessionResponse{}},
 		delivery.RouteLogout:     {"End the session.", nil, nil, nil},
-		delivery.RouteRevoke:     {"Revoke a device, signed by its identity.", nil, delivery.RevokeRequest{}, nil},
+		delivery.RouteRevoke:     {"Revoke a device, signed by its identity. One that is enrolled always, another while the identity has room for it.", nil, delivery.RevokeRequest{}, nil},
 		delivery.RouteSnapshot:   {"The account's sealed state.", nil, nil, delivery.SnapshotBody{}},
 		delivery.RouteSetSnap:    {"Replace the account's sealed state, by version.", nil, delivery.SnapshotBody{}, nil},
 		delivery.RouteArchiveSet: {"Put a sealed piece of history, in the place of one whose SHA-256 is given.", []string{"replaces"}, octets, nil},

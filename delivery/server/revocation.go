@@ -35,7 +35,11 @@ func (s *Server) revoke(c *call) error {
 	case err != nil && !errors.Is(err, delivery.ErrNotFound):
 		return err
 	}
-	fresh, err := s.store.Revoke(c, delivery.StoredRevocation{Identity: f.Identity, Device: f.DeviceID, Bytes: r.Bytes(), RevokedMS: s.nowMS()})
+	fresh, err := s.store.Revoke(c, delivery.StoredRevocation{Identity: f.Identity, Device: f.DeviceID, Bytes: r.Bytes(), RevokedMS: s.nowMS()}, s.deviceBound())
+	if errors.Is(err, delivery.ErrLimit) {
+		return delivery.Refuse(delivery.CodeRefused, fmt.Sprintf(
+			"the device is not enrolled here, and its identity has as many devices and revocations as are kept of one: %d", s.MaxRevocations))
+	}
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	MaxLooseBlobs    int64         // bytes that a device may have uploaded and not yet sent; twice MaxBlob
 	LowWater         int           // key packages; 20
 	MaxMembers       int           // participants that a room lists; 2,000
+	MaxDevices       int           // enrolled devices of one identity; 64
+	MaxRevocations   int           // of one identity, for good; its enrolled devices count; 512
 	Limits           Limits
 	Patience         Patience
 	Rules            map[Rule]Mode // refusal rules that are policy; see rules.go
@@ -73,6 +75,9 @@ func (c *Config) defaults() error {
 	def(&c.MaxLooseBlobs, 2*c.MaxBlob)
 	def(&c.LowWater, 20)
 	def(&c.MaxMembers, 2000)
+	def(&c.MaxDevices, 64)
+	def(&c.MaxRevocations, 512)
+	def(&c.Limits.Archive.Keys, c.MaxRevocations+1) // each revocation begins a generation
 	c.Limits.defaults()
 	c.Patience.defaults()
 	if c.Now == nil {
@@ -178,6 +183,11 @@ func (s *Server) Drain(ctx context.Context, within time.Duration) {
 
 // SenderKey is the public half of the home's external-sender key.
 func (s *Server) SenderKey() []byte { return s.secrets.sender.Public() }
+
+// deviceBound is how many devices and revocations an identity may have.
+func (s *Server) deviceBound() delivery.DeviceBound {
+	return delivery.DeviceBound{Devices: s.MaxDevices, Revocations: s.MaxRevocations}
+}
 
 func (s *Server) nowMS() int64 { return s.Now().UnixMilli() }
 

@@ -23,10 +23,10 @@ func scanDevice(scan func(...any) error, more ...any) (d delivery.Device, err er
 	return d, err
 }
 
-// lockDevice serialises enrolment and revocation of one device, which may have
-// no row yet.
-func lockDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
-	return lockKey(ctx, tx, id[:])
+// lockIdentity serialises enrolment and revocation of an identity's devices, which
+// may have no row yet.
+func lockIdentity(ctx context.Context, tx pgx.Tx, id identity.PublicKey) error {
+	return lockKey(ctx, tx, append([]byte("devices"), id[:]...))
 }
 
 // lockKey serialises until the transaction's end what is done about one key.
@@ -38,9 +38,9 @@ func lockKey(ctx context.Context, tx pgx.Tx, key []byte) error {
 }
 
 // Enrol makes a device known, or takes its newer credential.
-func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
+func (s *Store) Enrol(ctx context.Context, d delivery.Device, most delivery.DeviceBound) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
-		if err := lockDevice(ctx, tx, d.ID); err != nil {
+		if err := lockIdentity(ctx, tx, d.Identity); err != nil {
 			return err
 		}
 		var revoked bool
@@ -54,7 +54,14 @@ func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
 		old, err := scanDevice(tx.QueryRow(ctx, "SELECT "+deviceColumns+" FROM devices d WHERE d.id = $1 FOR UPDATE", d.ID[:]).Scan)
 		switch {
 		case errors.Is(err, delivery.ErrNotFound):
-			_, err := tx.Exec(ctx, `INSERT INTO devices(id, identity, key, role, version, credential, enrolled_ms, seen_ms)
+			devices, revocations, err := countDevices(ctx, tx, d.Identity)
+			if err != nil {
+				return err
+			}
+			if !most.MayEnrol(devices, revocations) {
+				return delivery.ErrLimit
+			}
+			_, err = tx.Exec(ctx, `INSERT INTO devices(id, identity, key, role, version, credential, enrolled_ms, seen_ms)
 				VALUES($1, $2, $3, $4, $5, $6, $7, $8)`,
 				d.ID[:], d.Identity[:], d.Key[:], int64(d.Role), int64(d.Version), notNull(d.Credential), d.EnrolledMS, d.SeenMS)
 			return err
@@ -70,6 +77,13 @@ func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
 		_, err = tx.Exec(ctx, "UPDATE devices SET role = $1, version = $2, credential = $3 WHERE id = $4", int64(d.Role), int64(d.Version), notNull(d.Credential), d.ID[:])
 		return err
 	})
+}
+
+// countDevices says how many devices and revocations an identity has.
+func countDevices(ctx context.Context, tx pgx.Tx, id identity.PublicKey) (devices, revocations int, err error) {
+	err = tx.QueryRow(ctx, "SELECT (SELECT count(*) FROM devices WHERE identity = $1), (SELECT count(*) FROM revocations WHERE identity = $1)", id[:]).
+		Scan(&devices, &revocations)
+	return devices, revocations, err
 }
 
 func (s *Store) oneDevice(ctx context.Context, where string, key []byte) (delivery.Device, error) {
@@ -111,27 +125,41 @@ var cascade = []string{
 }
 
 // Revoke keeps the tombstone and deletes what the device had.
-func (s *Store) Revoke(ctx context.Context, r delivery.StoredRevocation) (fresh bool, err error) {
+func (s *Store) Revoke(ctx context.Context, r delivery.StoredRevocation, most delivery.DeviceBound) (fresh bool, err error) {
 	err = s.write(ctx, func(tx pgx.Tx) error {
-		if err := lockDevice(ctx, tx, r.Device); err != nil {
+		if err := lockIdentity(ctx, tx, r.Identity); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, "INSERT INTO revocations(device, identity, bytes, revoked_ms) VALUES($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-			r.Device[:], r.Identity[:], notNull(r.Bytes), r.RevokedMS)
-		if fresh = err == nil && tag.RowsAffected() == 1; !fresh {
+		var before bool
+		err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM revocations WHERE identity = $1 AND device = $2)", r.Identity[:], r.Device[:]).Scan(&before)
+		if fresh = !before; err != nil || before {
 			return err
 		}
 		var one int
 		err = row(tx.QueryRow(ctx, "SELECT 1 FROM devices WHERE id = $1 AND identity = $2 FOR UPDATE", r.Device[:], r.Identity[:]), &one)
-		if errors.Is(err, delivery.ErrNotFound) {
-			return nil
+		enrolled := err == nil
+		if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+			return err
 		}
-		for _, query := range cascade {
-			if err == nil {
-				_, err = tx.Exec(ctx, query, r.Device[:])
+		if !enrolled {
+			devices, revocations, err := countDevices(ctx, tx, r.Identity)
+			if err != nil {
+				return err
+			}
+			if !most.MayRevoke(devices, revocations) {
+				return delivery.ErrLimit
 			}
 		}
-		return err
+		if _, err := tx.Exec(ctx, "INSERT INTO revocations(device, identity, bytes, revoked_ms) VALUES($1, $2, $3, $4)",
+			r.Device[:], r.Identity[:], notNull(r.Bytes), r.RevokedMS); err != nil || !enrolled {
+			return err
+		}
+		for _, query := range cascade {
+			if _, err := tx.Exec(ctx, query, r.Device[:]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return fresh && err == nil, err
 }

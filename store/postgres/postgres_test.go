@@ -163,7 +163,7 @@ func TestNothingStaysInASession(t *testing.T) {
 		s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
 			return errors.Join(tx.Hold(delivery.HeldProposal{Ref: []byte("a")}), tx.Unhold([]byte("a")))
 		}),
-		s.Enrol(t.Context(), delivery.Device{}),
+		s.Enrol(t.Context(), delivery.Device{}, delivery.DeviceBound{Devices: 1, Revocations: 1}),
 		s.Ping(t.Context()),
 	}
 	if err := errors.Join(work...); err != nil {

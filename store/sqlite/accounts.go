@@ -23,7 +23,7 @@ func device(r row) delivery.Device {
 }
 
 // Enrol makes a device known, or takes its newer credential.
-func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
+func (s *Store) Enrol(ctx context.Context, d delivery.Device, most delivery.DeviceBound) error {
 	return s.write(ctx, func(c *change) error {
 		_, revoked, err := c.first("SELECT 1 FROM revocations WHERE identity = ? AND device = ?", d.Identity[:], d.ID[:])
 		if err != nil {
@@ -37,7 +37,14 @@ func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
 			return err
 		}
 		if !known {
-			_, err := c.exec(`INSERT INTO devices(id, identity, key, role, version, credential, enrolled_ms, seen_ms)
+			devices, revocations, err := countDevices(c.conn, d.Identity)
+			if err != nil {
+				return err
+			}
+			if !most.MayEnrol(devices, revocations) {
+				return delivery.ErrLimit
+			}
+			_, err = c.exec(`INSERT INTO devices(id, identity, key, role, version, credential, enrolled_ms, seen_ms)
 				VALUES(?, ?, ?, ?, ?, ?, ?, ?)`,
 				d.ID[:], d.Identity[:], d.Key[:], int(d.Role), d.Version, d.Credential, d.EnrolledMS, d.SeenMS)
 			return exists(err)
@@ -53,6 +60,15 @@ func (s *Store) Enrol(ctx context.Context, d delivery.Device) error {
 		_, err = c.exec("UPDATE devices SET role = ?, version = ?, credential = ? WHERE id = ?", int(d.Role), d.Version, d.Credential, d.ID[:])
 		return err
 	})
+}
+
+// countDevices says how many devices and revocations an identity has.
+func countDevices(c *conn, id identity.PublicKey) (devices, revocations int, err error) {
+	r, err := c.one("SELECT (SELECT count(*) FROM devices WHERE identity = ?1), (SELECT count(*) FROM revocations WHERE identity = ?1)", id[:])
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(r.int(0)), int(r.int(1)), nil
 }
 
 func (s *Store) oneDevice(ctx context.Context, where string, key []byte) (d delivery.Device, err error) {
@@ -98,15 +114,27 @@ var cascade = []string{
 }
 
 // Revoke keeps the tombstone and deletes what the device had.
-func (s *Store) Revoke(ctx context.Context, r delivery.StoredRevocation) (fresh bool, err error) {
+func (s *Store) Revoke(ctx context.Context, r delivery.StoredRevocation, most delivery.DeviceBound) (fresh bool, err error) {
 	err = s.write(ctx, func(c *change) error {
-		n, err := c.exec("INSERT INTO revocations(device, identity, bytes, revoked_ms) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			r.Device[:], r.Identity[:], r.Bytes, r.RevokedMS)
-		if fresh = n == 1; err != nil || !fresh {
+		_, before, err := c.first("SELECT 1 FROM revocations WHERE identity = ? AND device = ?", r.Identity[:], r.Device[:])
+		if fresh = !before; err != nil || before {
 			return err
 		}
-		_, known, err := c.first("SELECT 1 FROM devices WHERE id = ? AND identity = ?", r.Device[:], r.Identity[:])
-		if err != nil || !known {
+		_, enrolled, err := c.first("SELECT 1 FROM devices WHERE id = ? AND identity = ?", r.Device[:], r.Identity[:])
+		if err != nil {
+			return err
+		}
+		if !enrolled {
+			devices, revocations, err := countDevices(c.conn, r.Identity)
+			if err != nil {
+				return err
+			}
+			if !most.MayRevoke(devices, revocations) {
+				return delivery.ErrLimit
+			}
+		}
+		if _, err := c.exec("INSERT INTO revocations(device, identity, bytes, revoked_ms) VALUES(?, ?, ?, ?)",
+			r.Device[:], r.Identity[:], r.Bytes, r.RevokedMS); err != nil || !enrolled {
 			return err
 		}
 		for _, query := range cascade {

@@ -84,7 +84,7 @@ func TestSessionsAreFoundOnAFullDisk(t *testing.T) {
 		}
 	}()
 	d := delivery.Device{ID: [16]byte{1}, Credential: []byte("x")}
-	if err := s.Enrol(t.Context(), d); err != nil {
+	if err := s.Enrol(t.Context(), d, delivery.DeviceBound{Devices: 1, Revocations: 1}); err != nil {
 		t.Fatal(err)
 	}
 	token := [32]byte{1}

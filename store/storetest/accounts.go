@@ -27,14 +27,14 @@ var devices = []contract{
 		k.enrol(10)
 		again := device(10)
 		again.EnrolledMS, again.SeenMS = now+5, now+5
-		k.ok(k.store.Enrol(k.ctx, again))
+		k.ok(k.store.Enrol(k.ctx, again, many))
 		equal(k, "enrolled", must(k.store.Device(k.ctx, again.ID))(k).EnrolledMS, now)
 	}},
 	{"a higher version replaces the credential and nothing else", func(k *kit) {
 		k.enrol(10)
 		newer := device(10)
 		newer.Version, newer.Credential, newer.EnrolledMS = 5, []byte("newer"), now+5
-		k.ok(k.store.Enrol(k.ctx, newer))
+		k.ok(k.store.Enrol(k.ctx, newer, many))
 		want := device(10)
 		want.Version, want.Credential = 5, newer.Credential
 		if got := must(k.store.Device(k.ctx, want.ID))(k); !reflect.DeepEqual(got, want) {
@@ -42,10 +42,10 @@ var devices = []contract{
 		}
 		lower := device(10)
 		lower.Version = 4
-		k.is(k.store.Enrol(k.ctx, lower), delivery.ErrChanged)
+		k.is(k.store.Enrol(k.ctx, lower, many), delivery.ErrChanged)
 		equivocal := newer
 		equivocal.Credential = []byte("other content, same version")
-		k.is(k.store.Enrol(k.ctx, equivocal), delivery.ErrChanged)
+		k.is(k.store.Enrol(k.ctx, equivocal, many), delivery.ErrChanged)
 		if got := must(k.store.Device(k.ctx, want.ID))(k); !reflect.DeepEqual(got, want) {
 			k.Fatalf("device is %+v, want %+v", got, want)
 		}
@@ -62,7 +62,7 @@ var devices = []contract{
 			forged := device(10)
 			forged.Version = 9
 			d(&forged)
-			if err := k.store.Enrol(k.ctx, forged); err == nil {
+			if err := k.store.Enrol(k.ctx, forged, many); err == nil {
 				k.Errorf("%s was taken", name)
 			} else {
 				k.is(err, delivery.ErrExists)
@@ -82,6 +82,70 @@ var devices = []contract{
 		}
 		equal(k, "devices of a stranger", len(must(k.store.Devices(k.ctx, person(9)))(k)), 0)
 	}},
+	{"an identity has at most so many devices", func(k *kit) {
+		most := delivery.DeviceBound{Devices: 2, Revocations: 100}
+		k.ok(k.store.Enrol(k.ctx, device(10), most))
+		k.ok(k.store.Enrol(k.ctx, device(11), most))
+		k.is(k.store.Enrol(k.ctx, device(12), most), delivery.ErrLimit)
+		_, err := k.store.Device(k.ctx, deviceID(12))
+		k.is(err, delivery.ErrNotFound)
+		k.ok(k.store.Enrol(k.ctx, device(20), most)) // another's do not count
+		newer := device(11)
+		newer.Version = 2
+		k.ok(k.store.Enrol(k.ctx, device(11), most)) // nor what is there already
+		k.ok(k.store.Enrol(k.ctx, newer, most))
+		must(k.store.Revoke(k.ctx, revocation(10), most))(k)
+		k.ok(k.store.Enrol(k.ctx, device(12), most))
+	}},
+	{"devices and revocations together are bounded, and an enrolled device is always revoked", func(k *kit) {
+		most := delivery.DeviceBound{Devices: 100, Revocations: 4}
+		for n := 10; n <= 12; n++ {
+			k.ok(k.store.Enrol(k.ctx, device(n), most))
+		}
+		equal(k, "of one that never was", must(k.store.Revoke(k.ctx, revocation(19), most))(k), true)
+		_, err := k.store.Revoke(k.ctx, revocation(18), most)
+		k.is(err, delivery.ErrLimit)
+		_, err = k.store.Revoked(k.ctx, person(1), deviceID(18))
+		k.is(err, delivery.ErrNotFound)
+		k.is(k.store.Enrol(k.ctx, device(13), most), delivery.ErrLimit)
+		for n := 10; n <= 12; n++ {
+			equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(n), most))(k), true)
+			_, err := k.store.Device(k.ctx, deviceID(n))
+			k.is(err, delivery.ErrNotFound)
+		}
+		k.is(k.store.Enrol(k.ctx, device(13), most), delivery.ErrLimit)
+		equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(19), most))(k), false) // known ones are no more
+		equal(k, "of another", must(k.store.Revoke(k.ctx, revocation(20), most))(k), true)
+		equal(k, "revocations", len(must(k.store.Revocations(k.ctx, person(1)))(k)), 4)
+	}},
+	{"who enrols and revokes at once keeps within the bound", func(k *kit) {
+		most := delivery.DeviceBound{Devices: 3, Revocations: 5}
+		stores := k.instances()
+		var wg sync.WaitGroup
+		errs := make([]error, 32)
+		for i := range errs {
+			s := stores[i%len(stores)]
+			wg.Go(func() {
+				d := device(i)
+				d.Identity = person(1)
+				if i%4 < 2 {
+					errs[i] = s.Enrol(k.ctx, d, most)
+					return
+				}
+				_, errs[i] = s.Revoke(k.ctx, delivery.StoredRevocation{Identity: person(1), Device: d.ID, RevokedMS: now}, most)
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			if err != nil {
+				k.is(err, delivery.ErrLimit)
+			}
+		}
+		devices, revocations := len(must(k.store.Devices(k.ctx, person(1)))(k)), len(must(k.store.Revocations(k.ctx, person(1)))(k))
+		if devices > most.Devices || devices+revocations != most.Revocations {
+			k.Fatalf("%d devices and %d revocations", devices, revocations)
+		}
+	}},
 	{"one key enrolled by many at once goes to one", func(k *kit) {
 		var wg sync.WaitGroup
 		errs := make([]error, 16)
@@ -90,7 +154,7 @@ var devices = []contract{
 			wg.Go(func() {
 				d := device(10 + i)
 				d.Key = device(10).Key
-				errs[i] = stores[i%len(stores)].Enrol(k.ctx, d)
+				errs[i] = stores[i%len(stores)].Enrol(k.ctx, d, many)
 			})
 		}
 		wg.Wait()

@@ -18,7 +18,7 @@ var revocations = []contract{
 	{"tombstones read back, oldest first", func(k *kit) {
 		k.enrol(10, 11, 12)
 		for _, d := range []int{12, 10, 20} { // 20 was never known here
-			equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(d)))(k), true)
+			equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(d), many))(k), true)
 		}
 		got := must(k.store.Revocations(k.ctx, person(1)))(k)
 		if want := []delivery.StoredRevocation{revocation(12), revocation(10)}; !reflect.DeepEqual(got, want) {
@@ -32,20 +32,20 @@ var revocations = []contract{
 	}},
 	{"again is not fresh and changes nothing", func(k *kit) {
 		k.enrol(10)
-		must(k.store.Revoke(k.ctx, revocation(10)))(k)
+		must(k.store.Revoke(k.ctx, revocation(10), many))(k)
 		again := revocation(10)
 		again.Bytes = []byte("another signature")
-		equal(k, "fresh", must(k.store.Revoke(k.ctx, again))(k), false)
+		equal(k, "fresh", must(k.store.Revoke(k.ctx, again, many))(k), false)
 		equal(k, "bytes", string(must(k.store.Revoked(k.ctx, person(1), deviceID(10)))(k).Bytes), "revoked 10")
 	}},
 	{"for good: no credential enrols it again", func(k *kit) {
 		k.enrol(10)
-		must(k.store.Revoke(k.ctx, revocation(10)))(k)
+		must(k.store.Revoke(k.ctx, revocation(10), many))(k)
 		d := device(10)
 		d.Version = 99
-		k.is(k.store.Enrol(k.ctx, d), delivery.ErrRevoked)
-		must(k.store.Revoke(k.ctx, revocation(11)))(k)
-		k.is(k.store.Enrol(k.ctx, device(11)), delivery.ErrRevoked)
+		k.is(k.store.Enrol(k.ctx, d, many), delivery.ErrRevoked)
+		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
+		k.is(k.store.Enrol(k.ctx, device(11), many), delivery.ErrRevoked)
 	}},
 	{"a stranger's tombstone for a device says nothing about it", func(k *kit) {
 		k.enrol(10)
@@ -53,31 +53,31 @@ var revocations = []contract{
 		id := k.room(1, 10)
 		forged := revocation(10)
 		forged.Identity = person(6)
-		equal(k, "fresh", must(k.store.Revoke(k.ctx, forged))(k), true)
+		equal(k, "fresh", must(k.store.Revoke(k.ctx, forged, many))(k), true)
 		must(k.store.Device(k.ctx, deviceID(10)))(k)
 		must(k.store.Session(k.ctx, seed("token", 1), now))(k)
 		newer := device(10)
 		newer.Version = 2
-		k.ok(k.store.Enrol(k.ctx, newer))
+		k.ok(k.store.Enrol(k.ctx, newer, many))
 		_, err := k.store.Revoked(k.ctx, person(1), deviceID(10))
 		k.is(err, delivery.ErrNotFound)
 		must(k.store.Revoked(k.ctx, person(6), deviceID(10)))(k)
 		equal(k, "removals owed", len(must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)), 0)
-		equal(k, "the owner's own is fresh", must(k.store.Revoke(k.ctx, revocation(10)))(k), true)
+		equal(k, "the owner's own is fresh", must(k.store.Revoke(k.ctx, revocation(10), many))(k), true)
 		_, err = k.store.Device(k.ctx, deviceID(10))
 		k.is(err, delivery.ErrNotFound)
 		equal(k, "members", len(must(k.store.Members(k.ctx, id))(k)), 1)
 	}},
 	{"removals that rooms owe", func(k *kit) {
 		a, b := k.room(1, 10, 11), k.room(2, 11, 20)
-		must(k.store.Revoke(k.ctx, revocation(11)))(k)
+		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
 		got := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)
 		slices.SortFunc(got, func(x, y delivery.Membership) int { return int(x.Leaf) - int(y.Leaf) })
 		if want := []delivery.Membership{at(b, 11, 0, 0, 0), at(a, 11, 1, 0, 0)}; !reflect.DeepEqual(got, want) {
 			k.Fatalf("owed %+v, want %+v", got, want)
 		}
-		must(k.store.Revoke(k.ctx, revocation(10)))(k)
-		must(k.store.Revoke(k.ctx, revocation(20)))(k)
+		must(k.store.Revoke(k.ctx, revocation(10), many))(k)
+		must(k.store.Revoke(k.ctx, revocation(20), many))(k)
 		var page []delivery.Membership
 		var after delivery.Membership
 		for range 4 {
@@ -112,7 +112,7 @@ var revocations = []contract{
 			e.Blobs = []delivery.BlobID{blobID(2 * d)}
 			k.append(id, e)
 		}
-		equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(10)))(k), true)
+		equal(k, "fresh", must(k.store.Revoke(k.ctx, revocation(10), many))(k), true)
 
 		for i, c := range []struct {
 			d, want int
@@ -153,7 +153,7 @@ var revocations = []contract{
 	}},
 	{"nothing comes back after it", func(k *kit) {
 		k.enrol(10)
-		must(k.store.Revoke(k.ctx, revocation(10)))(k)
+		must(k.store.Revoke(k.ctx, revocation(10), many))(k)
 		_, err := k.store.OpenSession(k.ctx, session(1, 10, 0, 1))
 		k.is(err, delivery.ErrNotFound)
 		k.is(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, 1)}), delivery.ErrNotFound)
@@ -170,10 +170,10 @@ var revocations = []contract{
 			wg.Go(func() { _, _ = s.OpenSession(k.ctx, session(i, 10, 0, 1)) })
 			wg.Go(func() { _ = s.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, i)}) })
 			wg.Go(func() { _, _, _ = s.PutMail(k.ctx, deviceID(10), delivery.MailItem{Kind: delivery.MailLowKeys}) })
-			wg.Go(func() { _ = s.Enrol(k.ctx, device(10)) })
+			wg.Go(func() { _ = s.Enrol(k.ctx, device(10), many) })
 			if i == 8 {
 				wg.Go(func() {
-					if _, err := s.Revoke(k.ctx, revocation(10)); err != nil {
+					if _, err := s.Revoke(k.ctx, revocation(10), many); err != nil {
 						k.Errorf("revoke: %v", err)
 					}
 				})

@@ -189,7 +189,7 @@ var transactions = []contract{
 			return nil
 		})
 		k.is(err, context.Canceled)
-		k.is(k.store.Enrol(ctx, device(10)), context.Canceled)
+		k.is(k.store.Enrol(ctx, device(10), many), context.Canceled)
 		_, err = k.store.Device(k.ctx, deviceID(10))
 		k.is(err, delivery.ErrNotFound)
 		_, err = k.store.Room(ctx, id)
