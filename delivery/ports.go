@@ -128,23 +128,30 @@ type SweepPlan struct {
 	UploadsBefore  int64 // blobs that no entry refers to
 	MailKeysBefore int64 // remembered idempotency keys
 	WelcomesBefore int64 // Welcomes that nobody acknowledged since: their joiners are given up
-	Limit          int   // rows a table and call; the rest at the next call
+	// Limit bounds each transaction: rows of one kind; 1,000 when it is 0. A call
+	// ends with the first transaction that reaches it.
+	Limit int
+	// BlobsAfter: blobs are named behind this id, so that one whose bytes cannot be
+	// deleted is passed over.
+	BlobsAfter BlobID
 }
 
 // SweepCounts says what went, by kind, and which blobs' bytes to delete.
 type SweepCounts struct {
 	Entries, Sessions, KeyPackages, Nonces, Mail, Archive, States, Welcomes int64
-	// Blobs are those whose bytes may go. They are named again by each Sweep
-	// until DeleteBlob says that the bytes are gone.
+	// Blobs are those whose bytes may go, in the order of their ids, once nothing else
+	// is left. They are named again until DeleteBlob says that the bytes are gone.
 	Blobs []BlobID
-	More  bool // the limit cut it short
+	More  bool // the limit cut it short: call again
 }
 
 // Housekeeping trims and restores.
 type Housekeeping interface {
 	// Sweep drops what the plan allows and expired sessions, packages and nonces.
 	// It never touches the current and previous epoch's GroupInfo and state, nor
-	// what an unacknowledged Welcome needs.
+	// what an unacknowledged Welcome needs. It works in short transactions, one kind
+	// of rows in each, and appends come between: unlike elsewhere, what it counts is
+	// done also when it returns an error.
 	Sweep(ctx context.Context, plan SweepPlan) (SweepCounts, error)
 	// StartIncarnation is the first thing after a restore from a backup, in one
 	// transaction: every room's next seq jumps by IncarnationJump behind one

@@ -10,7 +10,7 @@ import (
 
 const (
 	sweepEvery = 6 * time.Hour
-	sweepRows  = 5000 // a table and transaction
+	sweepRows  = 500 // a transaction: appends wait behind it for some milliseconds
 	looseBlobs = 48 * time.Hour
 )
 
@@ -30,8 +30,9 @@ func (s *Server) sweepLoop(ctx context.Context) {
 }
 
 // Sweep drops entries, archive, uploads and expired rows that are past their
-// time, and the bytes of blobs that nothing refers to. It may run on every
-// instance at once. What fails of the blobs it says at the end, when the rest is done.
+// time, and the bytes of blobs that nothing refers to, in pieces, until ctx ends. It
+// may run on every instance at once. What fails of the blobs it says at the end,
+// when the rest is done.
 func (s *Server) Sweep(ctx context.Context) error {
 	now := s.Now()
 	plan := delivery.SweepPlan{
@@ -46,29 +47,32 @@ func (s *Server) Sweep(ctx context.Context) error {
 	if now.Before(s.secrets.restored.Add(looseBlobs)) {
 		plan.UploadsBefore = 0 // entries that refer to them may still be offered again
 	}
-	var failures error
-	for {
-		n, err := s.store.Sweep(ctx, plan)
-		if err != nil {
+	var stays error
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
+		n, err := s.store.Sweep(ctx, plan)
+		gone, failed := s.deleteBlobs(ctx, n.Blobs)
 		for kind, rows := range map[string]int64{
 			"entries": n.Entries, "sessions": n.Sessions, "key_packages": n.KeyPackages, "nonces": n.Nonces,
-			"mail": n.Mail, "archive": n.Archive, "states": n.States, "welcomes": n.Welcomes, "blobs": int64(len(n.Blobs)),
+			"mail": n.Mail, "archive": n.Archive, "states": n.States, "welcomes": n.Welcomes, "blobs": gone,
 		} {
 			s.metrics.swept.WithLabelValues(kind).Add(float64(rows))
 		}
-		gone, err := s.deleteBlobs(ctx, n.Blobs)
-		failures = errors.Join(failures, err)
-		// Blobs that stay are named again: with nothing else left, the next round is
-		// for them.
-		rows := n.Entries + n.Sessions + n.KeyPackages + n.Nonces + n.Mail + n.Archive + n.Welcomes
-		if !n.More || rows == 0 && gone == 0 || ctx.Err() != nil {
-			break
+		if err != nil {
+			return err
 		}
+		if stays == nil {
+			stays = failed
+		}
+		if len(n.Blobs) > 0 {
+			plan.BlobsAfter = n.Blobs[len(n.Blobs)-1]
+		}
+		more = n.More
 	}
-	if failures != nil {
-		return failures
+	if stays != nil {
+		return stays
 	}
 	s.metrics.sweptAt.Set(float64(s.Now().Unix()))
 	return nil
@@ -77,7 +81,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 // deleteBlobs deletes bytes and then rows, in this order: a crash in between leaves
 // a row that is found again. One that cannot be deleted stays and holds up no other;
 // the error is the first of them.
-func (s *Server) deleteBlobs(ctx context.Context, ids []delivery.BlobID) (gone int, first error) {
+func (s *Server) deleteBlobs(ctx context.Context, ids []delivery.BlobID) (gone int64, first error) {
 	for _, id := range ids {
 		err := s.Blobs.Delete(ctx, id)
 		if err == nil {

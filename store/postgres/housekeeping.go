@@ -9,6 +9,34 @@ import (
 	"github.com/askucher/compax-core/delivery"
 )
 
+// sweepRooms bounds how many rooms one transaction of housekeeping holds: each
+// takes three round trips, so the first is held for about as long as a group of
+// appends holds it.
+const sweepRooms = 16
+
+// sweepStep is one kind of housekeeping in one transaction, at most limit rows.
+// more: there is a rest.
+type sweepStep func(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error)
+
+var sweepSteps = []sweepStep{
+	sweepLog,
+	sweepWelcomes,
+	dropRows("DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Sessions }),
+	dropRows("DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.KeyPackages }),
+	dropRows("DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Nonces }),
+	dropRows("DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.MailKeysBefore, &n.Mail }),
+	dropRows("DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) {
+			return p.ArchiveBefore, &n.Archive
+		}),
+	markUploads,
+	nameBlobs,
+}
+
 // Sweep drops what the plan allows. Each room's log is trimmed from its
 // beginning, so what is kept stays without a gap: an entry older than the plan
 // allows waits behind one that a wrong clock made younger. It passes over rooms
@@ -18,61 +46,52 @@ func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts deli
 	if limit <= 0 {
 		limit = 1000
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
-		counts = delivery.SweepCounts{}
-		if err := sweepLog(ctx, tx, plan.LogBefore, limit, &counts); err != nil {
+	for _, step := range sweepSteps {
+		done := counts
+		err := s.write(ctx, func(tx pgx.Tx) (err error) {
+			done = counts // of a run that came to nothing
+			done.More, err = step(ctx, tx, &plan, limit, &done)
 			return err
+		})
+		if err != nil {
+			return counts, err
 		}
-		if err := sweepWelcomes(ctx, tx, plan.WelcomesBefore, limit, &counts); err != nil {
-			return err
+		if counts = done; counts.More {
+			break
 		}
-		for _, t := range []struct {
-			count  *int64
-			query  string
-			before int64
-		}{
-			{&counts.Sessions, "DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
-			{&counts.KeyPackages, "DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
-			{&counts.Nonces, "DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.NowMS},
-			{&counts.Mail, "DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.MailKeysBefore},
-			{&counts.Archive, "DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", plan.ArchiveBefore},
-		} {
-			tag, err := tx.Exec(ctx, t.query, t.before, limit)
-			if err != nil {
-				return err
-			}
-			*t.count = tag.RowsAffected()
-			counts.More = counts.More || *t.count == limit
-		}
-		return sweepBlobs(ctx, tx, plan.UploadsBefore, limit, &counts)
-	})
-	if err != nil {
-		return delivery.SweepCounts{}, err
 	}
 	return counts, nil
 }
 
+// dropRows is a step that deletes rows by their time.
+func dropRows(query string, of func(*delivery.SweepPlan, *delivery.SweepCounts) (before int64, count *int64)) sweepStep {
+	return func(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+		before, count := of(plan, counts)
+		tag, err := tx.Exec(ctx, query, before, limit)
+		*count = tag.RowsAffected()
+		return *count == limit, err
+	}
+}
+
 // sweepLog trims rooms whose oldest entry is too old, those first.
-func sweepLog(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
-	for left := limit; ; {
+func sweepLog(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+	for rooms := 0; ; rooms++ {
+		if counts.Entries == limit || rooms == sweepRooms {
+			return true, nil // perhaps: to look would lock one more
+		}
 		var room, first, next int64
-		err := row(tx.QueryRow(ctx, "SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < $1 ORDER BY first_ms LIMIT 1 FOR UPDATE SKIP LOCKED", before), &room, &first, &next)
+		err := row(tx.QueryRow(ctx, "SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < $1 ORDER BY first_ms LIMIT 1 FOR UPDATE SKIP LOCKED", plan.LogBefore), &room, &first, &next)
 		if errors.Is(err, delivery.ErrNotFound) {
-			return nil
+			return false, nil
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
-		if left <= 0 {
-			counts.More = true
-			return nil
-		}
-		gone, err := trim(ctx, tx, room, first, next, before, left)
+		gone, err := trim(ctx, tx, room, first, next, plan.LogBefore, limit-counts.Entries)
 		if err != nil {
-			return err
+			return false, err
 		}
 		counts.Entries += gone
-		left -= gone
 	}
 }
 
@@ -99,6 +118,7 @@ func trim(ctx context.Context, tx pgx.Tx, room, first, next, before, limit int64
 	if err != nil {
 		return 0, err
 	}
+	var b pgx.Batch
 	for _, query := range []string{
 		`UPDATE blobs SET refs = refs - gone.k, dead = (refs = gone.k)
 			FROM (SELECT blob, count(*) AS k FROM blob_refs WHERE room = $1 AND seq < $2 GROUP BY blob) AS gone WHERE id = gone.blob`,
@@ -106,25 +126,24 @@ func trim(ctx context.Context, tx pgx.Tx, room, first, next, before, limit int64
 		"DELETE FROM seen WHERE room = $1 AND seq < $2",
 		"DELETE FROM log WHERE room = $1 AND seq < $2",
 	} {
-		if _, err := tx.Exec(ctx, query, room, keep); err != nil {
-			return 0, err
-		}
+		b.Queue(query, room, keep)
 	}
-	_, err = tx.Exec(ctx, "UPDATE rooms SET first_seq = $1, first_ms = $2 WHERE n = $3", keep, keepMS, room)
-	return gone, err
+	b.Queue("UPDATE rooms SET first_seq = $1, first_ms = $2 WHERE n = $3", keep, keepMS, room)
+	return gone, tx.SendBatch(ctx, &b).Close()
 }
 
 // sweepWelcomes gives up Welcomes that nobody acknowledged for long.
-func sweepWelcomes(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
+func sweepWelcomes(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
 	type welcome struct {
 		room, epoch int64
 		current     uint64
 	}
 	var old []welcome
+	limit = min(limit, sweepRooms)
 	rows, err := tx.Query(ctx, `SELECT w.room, w.epoch, r.epoch FROM welcomes w JOIN rooms r ON r.n = w.room WHERE w.created_ms < $1
-		LIMIT $2 FOR UPDATE OF r SKIP LOCKED`, before, limit)
+		LIMIT $2 FOR UPDATE OF r SKIP LOCKED`, plan.WelcomesBefore, limit)
 	if err != nil {
-		return err
+		return false, err
 	}
 	err = eachRow(rows, func(scan func(...any) error) error {
 		var w welcome
@@ -133,35 +152,37 @@ func sweepWelcomes(ctx context.Context, tx pgx.Tx, before, limit int64, counts *
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, w := range old {
 		if _, err := tx.Exec(ctx, "DELETE FROM joiners WHERE room = $1 AND epoch = $2", w.room, w.epoch); err != nil {
-			return err
+			return false, err
 		}
 		states, err := freeWelcomes(ctx, tx, w.room, w.current)
 		if err != nil {
-			return err
+			return false, err
 		}
 		counts.States += states
 	}
 	counts.Welcomes = int64(len(old))
-	counts.More = counts.More || int64(len(old)) == limit
-	return nil
+	return counts.Welcomes == limit, nil
 }
 
-// sweepBlobs marks old uploads that nothing refers to, and names all blobs that
-// are marked: those stay until DeleteBlob says that their bytes are gone.
-func sweepBlobs(ctx context.Context, tx pgx.Tx, before, limit int64, counts *delivery.SweepCounts) error {
+// markUploads marks old uploads that nothing refers to.
+func markUploads(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, _ *delivery.SweepCounts) (more bool, err error) {
 	tag, err := tx.Exec(ctx, `UPDATE blobs SET dead = true WHERE id IN (
-		SELECT id FROM blobs WHERE refs = 0 AND NOT dead AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, before, limit)
+		SELECT id FROM blobs WHERE refs = 0 AND NOT dead AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, plan.UploadsBefore, limit)
+	return tag.RowsAffected() == limit, err
+}
+
+// nameBlobs names the blobs that are marked: those stay until DeleteBlob says
+// that their bytes are gone.
+func nameBlobs(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+	rows, err := tx.Query(ctx, "SELECT id FROM blobs WHERE dead AND id > $1 ORDER BY id LIMIT $2", plan.BlobsAfter[:], limit)
 	if err != nil {
-		return err
+		return false, err
 	}
-	rows, err := tx.Query(ctx, "SELECT id FROM blobs WHERE dead ORDER BY id LIMIT $1", limit)
-	if err != nil {
-		return err
-	}
+	counts.Blobs = nil
 	err = eachRow(rows, func(scan func(...any) error) error {
 		var id []byte
 		if err := scan(&id); err != nil {
@@ -170,8 +191,7 @@ func sweepBlobs(ctx context.Context, tx pgx.Tx, before, limit int64, counts *del
 		counts.Blobs = append(counts.Blobs, delivery.BlobID(id))
 		return nil
 	})
-	counts.More = counts.More || tag.RowsAffected() == limit || int64(len(counts.Blobs)) == limit
-	return err
+	return int64(len(counts.Blobs)) == limit, err
 }
 
 // StartIncarnation jumps every room's seq behind a marker and drops what a

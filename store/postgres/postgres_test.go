@@ -203,6 +203,75 @@ func TestAMalformedURLKeepsItsPassword(t *testing.T) {
 	}
 }
 
+// TestAppendsDoNotWaitBehindHousekeeping: while a sweep waits for a table that
+// somebody holds, the rooms that it has trimmed take entries, and a room that
+// somebody holds keeps nobody waiting.
+func TestAppendsDoNotWaitBehindHousekeeping(t *testing.T) {
+	u := schema(t)
+	s := must(t, u)
+	trimmed, held := delivery.RoomID{1}, delivery.RoomID{2}
+	add := func(id delivery.RoomID, n byte) error {
+		return s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
+			_, err := tx.Append(delivery.NewEntry{Hash: [32]byte{n}, Kind: delivery.KindApplication, AcceptedMS: 1, Bytes: []byte{n}})
+			return err
+		})
+	}
+	for _, id := range []delivery.RoomID{trimmed, held} {
+		if err := errors.Join(s.CreateRoom(t.Context(), delivery.NewRoom{ID: id, Kind: delivery.RoomGroup}), add(id, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := pgx.Connect(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	run := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := other.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("BEGIN")
+	run("SELECT 1 FROM rooms WHERE id = $1 FOR UPDATE", held[:])
+	run("LOCK TABLE nonces IN ACCESS EXCLUSIVE MODE")
+	type answer struct {
+		counts delivery.SweepCounts
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		n, err := s.Sweep(t.Context(), delivery.SweepPlan{NowMS: 10, LogBefore: 10, Limit: 100})
+		done <- answer{n, err}
+	}()
+	for first := uint64(1); first == 1; {
+		r, err := s.Room(t.Context(), trimmed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = r.FirstSeq
+		select {
+		case a := <-done:
+			t.Fatalf("the sweep did not wait: %+v", a)
+		default:
+		}
+	}
+	if err := add(trimmed, 2); err != nil {
+		t.Errorf("an append beside the sweep: %v", err)
+	}
+	run("ROLLBACK")
+	if a := <-done; a.err != nil || a.counts.Entries != 1 {
+		t.Errorf("the sweep says %+v", a)
+	}
+	if r, err := s.Room(t.Context(), held); err != nil || r.FirstSeq != 1 {
+		t.Errorf("the held room: %+v, %v", r, err)
+	}
+}
+
 // TestAConnectionThatDies ends every session of the store while it works: what
 // was acknowledged is there, and the store goes on.
 func TestAConnectionThatDies(t *testing.T) {

@@ -6,64 +6,83 @@ import (
 	"github.com/askucher/compax-core/delivery"
 )
 
+// sweepRooms bounds how many rooms one transaction of housekeeping looks at: each
+// costs some ten statements, and appends wait behind all of them.
+const sweepRooms = 64
+
+// sweepStep is one kind of housekeeping in one transaction, at most limit rows.
+// more: there is a rest.
+type sweepStep func(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error)
+
+var sweepSteps = []sweepStep{
+	sweepLog,
+	sweepWelcomes,
+	dropRows("DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= ? LIMIT ?)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Sessions }),
+	dropRows("DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= ? LIMIT ?)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.KeyPackages }),
+	dropRows("DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= ? LIMIT ?)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Nonces }),
+	dropRows("DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked = 1 AND created_ms < ? LIMIT ?)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.MailKeysBefore, &n.Mail }),
+	dropRows("DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < ? LIMIT ?)",
+		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) {
+			return p.ArchiveBefore, &n.Archive
+		}),
+	markUploads,
+	nameBlobs,
+}
+
 // Sweep drops what the plan allows. Each room's log is trimmed from its
 // beginning, so what is kept stays without a gap: an entry older than the plan
 // allows waits behind one that a wrong clock made younger.
 func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts delivery.SweepCounts, err error) {
-	limit := plan.Limit
+	limit := int64(plan.Limit)
 	if limit <= 0 {
 		limit = 1000
 	}
-	err = s.write(ctx, func(c *change) error {
-		counts = delivery.SweepCounts{}
-		clear(c.heads)
-		if err := sweepLog(c, plan.LogBefore, limit, &counts); err != nil {
+	for _, step := range sweepSteps {
+		done := counts
+		err := s.write(ctx, func(c *change) (err error) {
+			done = counts // of a run that came to nothing
+			clear(c.heads)
+			done.More, err = step(c, &plan, limit, &done)
 			return err
+		})
+		if err != nil {
+			return counts, err
 		}
-		if err := sweepWelcomes(c, plan.WelcomesBefore, limit, &counts); err != nil {
-			return err
+		if counts = done; counts.More {
+			break
 		}
-		for _, t := range []struct {
-			count  *int64
-			query  string
-			before int64
-		}{
-			{&counts.Sessions, "DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= ? LIMIT ?)", plan.NowMS},
-			{&counts.KeyPackages, "DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= ? LIMIT ?)", plan.NowMS},
-			{&counts.Nonces, "DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= ? LIMIT ?)", plan.NowMS},
-			{&counts.Mail, "DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked = 1 AND created_ms < ? LIMIT ?)", plan.MailKeysBefore},
-			{&counts.Archive, "DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < ? LIMIT ?)", plan.ArchiveBefore},
-		} {
-			if *t.count, err = c.exec(t.query, t.before, limit); err != nil {
-				return err
-			}
-			counts.More = counts.More || *t.count == int64(limit)
-		}
-		return sweepBlobs(c, plan.UploadsBefore, limit, &counts)
-	})
-	if err != nil {
-		return delivery.SweepCounts{}, err
 	}
 	return counts, nil
 }
 
+// dropRows is a step that deletes rows by their time.
+func dropRows(query string, of func(*delivery.SweepPlan, *delivery.SweepCounts) (before int64, count *int64)) sweepStep {
+	return func(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+		before, count := of(plan, counts)
+		*count, err = c.exec(query, before, limit)
+		return *count == limit, err
+	}
+}
+
 // sweepLog trims rooms whose oldest entry is too old, those first.
-func sweepLog(c *change, before int64, limit int, counts *delivery.SweepCounts) error {
-	for left := int64(limit); ; {
-		r, found, err := c.first("SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < ? ORDER BY first_ms LIMIT 1", before)
+func sweepLog(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+	for rooms := 0; ; rooms++ {
+		r, found, err := c.first("SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < ? ORDER BY first_ms LIMIT 1", plan.LogBefore)
 		if err != nil || !found {
-			return err
+			return false, err
 		}
-		if left <= 0 {
-			counts.More = true
-			return nil
+		if counts.Entries == limit || rooms == sweepRooms {
+			return true, nil
 		}
-		gone, err := trim(c, r.int(0), r.int(1), r.int(2), before, left)
+		gone, err := trim(c, r.int(0), r.int(1), r.int(2), plan.LogBefore, limit-counts.Entries)
 		if err != nil {
-			return err
+			return false, err
 		}
 		counts.Entries += gone
-		left -= gone
 	}
 }
 
@@ -102,46 +121,48 @@ func trim(c *change, room, first, next, before, limit int64) (gone int64, err er
 }
 
 // sweepWelcomes gives up Welcomes that nobody acknowledged for long.
-func sweepWelcomes(c *change, before int64, limit int, counts *delivery.SweepCounts) error {
+func sweepWelcomes(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
 	type welcome struct{ room, epoch, current int64 }
 	var old []welcome
-	err := c.query("SELECT w.room, w.epoch, r.epoch FROM welcomes w JOIN rooms r ON r.n = w.room WHERE w.created_ms < ? LIMIT ?", func(r row) error {
+	limit = min(limit, sweepRooms)
+	err = c.query("SELECT w.room, w.epoch, r.epoch FROM welcomes w JOIN rooms r ON r.n = w.room WHERE w.created_ms < ? LIMIT ?", func(r row) error {
 		old = append(old, welcome{r.int(0), r.int(1), r.int(2)})
 		return nil
-	}, before, limit)
+	}, plan.WelcomesBefore, limit)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, w := range old {
 		if _, err := c.exec("DELETE FROM joiners WHERE room = ? AND epoch = ?", w.room, w.epoch); err != nil {
-			return err
+			return false, err
 		}
 		states, err := freeWelcomes(c, w.room, uint64(w.current))
 		if err != nil {
-			return err
+			return false, err
 		}
 		counts.States += states
 	}
 	counts.Welcomes = int64(len(old))
-	counts.More = counts.More || len(old) == limit
-	return nil
+	return counts.Welcomes == limit, nil
 }
 
-// sweepBlobs marks old uploads that nothing refers to, and names all blobs that
-// are marked: those stay until DeleteBlob says that their bytes are gone.
-func sweepBlobs(c *change, before int64, limit int, counts *delivery.SweepCounts) error {
-	n, err := c.exec("UPDATE blobs SET dead = 1 WHERE id IN (SELECT id FROM blobs WHERE refs = 0 AND dead = 0 AND created_ms < ? LIMIT ?)", before, limit)
-	if err != nil {
-		return err
-	}
-	err = c.query("SELECT id FROM blobs WHERE dead = 1 ORDER BY id LIMIT ?", func(r row) error {
+// markUploads marks old uploads that nothing refers to.
+func markUploads(c *change, plan *delivery.SweepPlan, limit int64, _ *delivery.SweepCounts) (more bool, err error) {
+	n, err := c.exec("UPDATE blobs SET dead = 1 WHERE id IN (SELECT id FROM blobs WHERE refs = 0 AND dead = 0 AND created_ms < ? LIMIT ?)", plan.UploadsBefore, limit)
+	return n == limit, err
+}
+
+// nameBlobs names the blobs that are marked: those stay until DeleteBlob says
+// that their bytes are gone.
+func nameBlobs(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+	counts.Blobs = nil
+	err = c.query("SELECT id FROM blobs WHERE dead = 1 AND id > ? ORDER BY id LIMIT ?", func(r row) error {
 		var id delivery.BlobID
 		r.bytes(0, id[:])
 		counts.Blobs = append(counts.Blobs, id)
 		return nil
-	}, limit)
-	counts.More = counts.More || n == int64(limit) || len(counts.Blobs) == limit
-	return err
+	}, plan.BlobsAfter[:], limit)
+	return int64(len(counts.Blobs)) == limit, err
 }
 
 // StartIncarnation jumps every room's seq behind a marker and drops what a

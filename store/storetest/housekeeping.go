@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -114,6 +115,76 @@ var sweeps = []contract{
 		equal(k, "entries", total, 21)
 		for n := range 3 {
 			equal(k, "kept", len(k.log(roomID(n))), 0)
+		}
+	}},
+	{"a call takes one kind of rows to its limit, and appends come between two calls", func(k *kit) {
+		k.enrol(10)
+		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
+		id := k.room(1, 10)
+		for n := 1; n <= 25; n++ {
+			k.append(id, aged(10, n, 0))
+		}
+		plan := everythingOld
+		plan.Limit = 10
+		for i, want := range []delivery.SweepCounts{{Entries: 10, More: true}, {Entries: 10, More: true}} {
+			if got := must(k.store.Sweep(k.ctx, plan))(k); !reflect.DeepEqual(got, want) {
+				k.Fatalf("call %d swept %+v, want %+v", i+1, got, want)
+			}
+			equal(k, "first kept", k.log(id)[0].Seq, uint64(10*i+11))
+			equal(k, "seq", k.append(id, aged(10, 100+i, 0)).Seq, uint64(26+i))
+		}
+		var got delivery.SweepCounts
+		for more := true; more; {
+			n := must(k.store.Sweep(k.ctx, plan))(k)
+			got.Entries, got.Sessions, more = got.Entries+n.Entries, got.Sessions+n.Sessions, n.More
+		}
+		equal(k, "entries", got.Entries, 7)
+		equal(k, "sessions", got.Sessions, 1)
+	}},
+	{"broken off it keeps what it did, and the next goes on", func(k *kit) {
+		for n := range 40 {
+			k.append(k.room(n, 10), message(10, 1, 0))
+		}
+		plan := everythingOld
+		plan.Limit = 7
+		ctx, cancel := context.WithCancel(k.ctx)
+		gone := must(k.store.Sweep(ctx, plan))(k).Entries + must(k.store.Sweep(ctx, plan))(k).Entries
+		cancel()
+		n, err := k.store.Sweep(ctx, plan)
+		k.is(err, context.Canceled)
+		if !reflect.DeepEqual(n, delivery.SweepCounts{}) {
+			k.Fatalf("broken off it swept %+v", n)
+		}
+		k.reopen()
+		kept := int64(0)
+		for n := range 40 {
+			kept += int64(len(k.log(roomID(n))))
+		}
+		equal(k, "kept", kept, 40-gone)
+		equal(k, "gone", gone, 14)
+		for more := true; more; {
+			n := must(k.store.Sweep(k.ctx, plan))(k)
+			gone, more = gone+n.Entries, n.More
+		}
+		equal(k, "gone", gone, 40)
+	}},
+	{"blobs are named behind one that stays", func(k *kit) {
+		var ids []delivery.BlobID
+		for n := range 9 {
+			ids = append(ids, k.upload(n, 10, 1))
+		}
+		slices.SortFunc(ids, func(x, y delivery.BlobID) int { return slices.Compare(x[:], y[:]) })
+		plan := delivery.SweepPlan{UploadsBefore: now + 1, Limit: 4}
+		var named []delivery.BlobID
+		for more := true; more; {
+			n := must(k.store.Sweep(k.ctx, plan))(k)
+			if named = append(named, n.Blobs...); len(n.Blobs) > 0 {
+				plan.BlobsAfter = n.Blobs[len(n.Blobs)-1]
+			}
+			more = n.More
+		}
+		if !slices.Equal(named, ids) {
+			k.Fatalf("named %v, want %v", named, ids)
 		}
 	}},
 	{"sessions, packages and nonces end by the clock", func(k *kit) {
