@@ -21,6 +21,19 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// TestArchiveHelp: who asks about the archive learns that nothing switches it off or
+// deletes from it, and what a new device shows of it.
+func TestArchiveHelp(t *testing.T) {
+	w := newWorld(t)
+	w.wants(exitOK, "account", "archive", "--help")
+	said := strings.Join(strings.Fields(w.out.String()), " ")
+	for _, part := range []string{"There is no switch", "deletes nothing", "archive_days", "as history, not as new messages"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("nothing of %q in: %s", part, said)
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	const text = "one two three four\nfive\n\n  compax send  CHAT\n  compax\n\nsix"
 	if got := wrap(text, 9); got != "one two\nthree\nfour five\n\n  compax send  CHAT\n  compax\n\nsix" {

@@ -32,7 +32,13 @@ service, which cannot read it: a device that is linked later, or comes from the
 phrase, shows it. It happens by itself, within an hour of use and before a device is
 approved; this does it at once, for instance before a device is given away. It also
 writes again what the service has lost, and reads what is missing on this device.
-Files, and messages that disappear, are not in the archive.`
+Files, and messages that disappear, are not in the archive.
+
+There is no switch: every device of an account archives, and this command deletes
+nothing, here or at the service. The service keeps a piece for as long as it is
+configured to after it was written last (archive_days in its /info). A new device
+shows what it took from the archive as history, not as new messages; compax history
+says which part that is, and which part no device has archived.`
 	return cmd
 }
 
