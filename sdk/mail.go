@@ -378,14 +378,14 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 	if err != nil {
 		return err
 	}
+	if err := e.befriend(ctx, q.From); err != nil { // first: once in the room nothing is left to accept
+		return err
+	}
 	if err := e.join(ctx, id, q.StartSeq, joined, s); err != nil {
 		return err
 	}
 	if err := e.client.AckMail(ctx, q.Mail); err != nil {
 		return e.fail(ctx, err)
-	}
-	if err := e.befriend(ctx, q.From); err != nil {
-		return err
 	}
 	r, done, err := e.enter(ctx, id)
 	if err != nil {

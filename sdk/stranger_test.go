@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -80,6 +81,38 @@ func TestPinsComeBack(t *testing.T) {
 	}
 	if got, err := late.Find(ctx, "@bob"); !errors.Is(err, sdk.ErrChanged) {
 		t.Errorf("@bob is %v, %v", got, err)
+	}
+}
+
+// TestCrashWhileAccepting: whoever loses power while accepting a stranger's invitation
+// accepts it again, and the stranger is none any more.
+func TestCrashWhileAccepting(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	for n := 1; ; n++ {
+		bob := newPerson(t, h, fmt.Sprintf("bob%d", n))
+		room, err := ada.NewRoom(ctx, "Accept")
+		must(t, err)
+		must(t, ada.Add(ctx, room, bob.Identity()))
+		must(t, bob.Sync(ctx))
+		must(t, bob.Close())
+		config := bob.config()
+		f := &fuse{Store: config.Store, left: n, kept: true}
+		config.Store = f
+		bob.Engine, err = sdk.Open(ctx, config)
+		must(t, err)
+		if err := bob.Accept(ctx, room); (err != nil) != f.blown {
+			t.Fatalf("write %d: blown %v and %v", n, f.blown, err)
+		}
+		if !f.blown {
+			return
+		}
+		bob.restart()
+		must(t, bob.Accept(ctx, room))
+		if p, err := bob.Person(ctx, ada.Identity()); err != nil || !p.Contact {
+			t.Fatalf("write %d: after the crash Ada is %+v, %v", n, p, err)
+		}
 	}
 }
 
