@@ -175,7 +175,7 @@ type BlobStore interface {
 	Open(ctx context.Context, id BlobID, offset, length int64) (io.ReadCloser, error)
 	// Size is how much is durable; ErrNotFound when unknown.
 	Size(ctx context.Context, id BlobID) (int64, error)
-	// Delete is idempotent.
+	// Delete is idempotent. The removal is durable when it returns.
 	Delete(ctx context.Context, id BlobID) error
 	// Free is how many bytes can still be written.
 	Free(ctx context.Context) (int64, error)

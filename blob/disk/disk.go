@@ -29,6 +29,7 @@ type Store struct {
 	dir      string
 	root     *os.Root
 	location string
+	flush    func(dir *os.File) error // writes a directory's names to the medium
 
 	mu   sync.Mutex                // guards busy and made
 	busy map[delivery.BlobID]int64 // under way: how much of it is durable
@@ -55,7 +56,7 @@ func Open(dir string) (_ *Store, err error) {
 			err = errors.Join(err, root.Close())
 		}
 	}()
-	s := &Store{dir: dir, root: root, busy: make(map[delivery.BlobID]int64)}
+	s := &Store{dir: dir, root: root, flush: syncDir, busy: make(map[delivery.BlobID]int64)}
 	if s.location, err = s.name(); err != nil {
 		return nil, fmt.Errorf("disk: name %s: %w", dir, err)
 	}
@@ -112,7 +113,7 @@ func (s *Store) sync(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(syncDir(d), d.Close())
+	return errors.Join(s.flush(d), d.Close())
 }
 
 // Close lets go of the directory.
@@ -299,14 +300,20 @@ func (s *Store) Size(ctx context.Context, id delivery.BlobID) (int64, error) {
 	return info.Size(), nil
 }
 
-// Delete removes a blob. Readers that have it open read on.
+// Delete removes a blob for good: once it returns, no loss of power brings the
+// name back, so that the caller may forget the blob. One that is gone already is
+// flushed, too: who removed it may have stopped before that. Readers that have it
+// open read on.
 func (s *Store) Delete(ctx context.Context, id delivery.BlobID) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, name := path(id)
+	shard, name := path(id)
 	if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("disk: %w", err)
+	}
+	if err := s.sync(shard); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("disk: flush the removal: %w", err)
 	}
 	return nil
 }
