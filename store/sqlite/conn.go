@@ -18,9 +18,10 @@ import (
 // database/sql: the writer runs seven statements for each append, and the
 // pool's bookkeeping around each would cost as much as the statement.
 type conn struct {
-	raw   driver.Conn
-	stmts map[string]statement
-	args  []driver.NamedValue // scratch
+	raw    driver.Conn
+	stmts  map[string]statement
+	args   []driver.NamedValue // scratch
+	broken bool                // a transaction may be open: nobody else may use it
 }
 
 // statement is what the driver's statements are, beside driver.Stmt.

@@ -145,8 +145,10 @@ func (s *Store) snapshot(ctx context.Context, run func(*conn) error) error {
 		if _, err := c.exec("BEGIN"); err != nil {
 			return err
 		}
+		c.broken = true // also when run panics; else until the transaction has ended
 		err := run(c)
 		_, e := c.exec("COMMIT")
+		c.broken = e != nil
 		return errors.Join(err, e)
 	})
 }
@@ -167,7 +169,13 @@ func (s *Store) reader() (*conn, error) {
 	return open(s.path, readerPragmas...)
 }
 
+// giveBack keeps a reader for the next who reads; one that is broken is closed,
+// which ends its transaction.
 func (s *Store) giveBack(c *conn) {
+	if c.broken {
+		_ = c.close() // it was read from: nothing is lost
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = append(s.idle, c)
