@@ -17,6 +17,7 @@ import (
 // is listed under testSupport.
 const mayImport = `
 internal/strict25519   -
+internal/durable       -
 internal/testdata      -
 internal/testport      -
 
@@ -58,8 +59,8 @@ sdk/...                sdk mls mls/wire mls/suite mls/tree identity identity/phr
 
 # Wiring, programs, and the runs over the whole.
 node                   *
-cmd/compax             node sdk sdk/... delivery delivery/client delivery/client/native identity identity/phrase content cmd/compax/...
-cmd/compax/...         node sdk sdk/... delivery delivery/client delivery/client/native identity identity/phrase content cmd/compax/...
+cmd/compax             node sdk sdk/... delivery delivery/client delivery/client/native identity identity/phrase content internal/durable cmd/compax/...
+cmd/compax/...         node sdk sdk/... delivery delivery/client delivery/client/native identity identity/phrase content internal/durable cmd/compax/...
 sim                    *
 sim/...                *
 scripts                *

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/askucher/compax-core/internal/durable"
 )
 
 // metricsToken is the configured one, or one that is made at the first start
@@ -29,7 +31,7 @@ func metricsToken(c Config) (string, error) {
 			return "", err
 		}
 		b = []byte(hex.EncodeToString(random) + "\n")
-		err = os.WriteFile(path, b, 0o600)
+		err = durable.Create(path, b)
 	}
 	if err != nil {
 		return "", fmt.Errorf("metrics token: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/askucher/compax-core/delivery/client/native"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/internal/durable"
 	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 	"github.com/askucher/compax-core/sdk/sqlitestore"
@@ -151,7 +152,8 @@ func (a *app) warn(format string, args ...any) {
 }
 
 // sealKey reads the key that a profile's secrets lie under, and with create makes
-// it when there is none. It is called with the store's lock held.
+// it when there is none: durably, before anything is sealed under it. It is called
+// with the store's lock held.
 func sealKey(path string, create bool) ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if create && errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +161,7 @@ func sealKey(path string, create bool) ([]byte, error) {
 		if _, err := rand.Read(key); err != nil {
 			return nil, err
 		}
-		return key, keep(path, key)
+		return key, durable.Create(path, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sdk.ErrSeal, err)
@@ -168,16 +170,6 @@ func sealKey(path string, create bool) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s has %d bytes, not %d", sdk.ErrSeal, path, len(key), sdk.SealKeySize)
 	}
 	return key, nil
-}
-
-// keep writes a file for this user alone, durably.
-func keep(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // host names this machine, so that a copied profile is noticed: by what the
