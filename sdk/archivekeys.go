@@ -364,6 +364,20 @@ func (e *Engine) settleKeys(ctx context.Context, node *phrase.Account) error {
 	return err
 }
 
+// tellRevocation tells the service of one revocation, kept under key, and drops one
+// that it refuses: that names a device of somebody else, ends nothing and counts
+// nowhere.
+func (e *Engine) tellRevocation(ctx context.Context, key string, raw []byte) error {
+	err := e.client.Revoke(ctx, raw)
+	if delivery.CodeOf(err) == delivery.CodeRefused {
+		err = e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableRevoked, key) })
+	}
+	if err != nil {
+		return e.fail(ctx, err)
+	}
+	return nil
+}
+
 // tellRevocations tells the service of revocations that it does not know, and gives
 // the devices that are left.
 func (e *Engine) tellRevocations(ctx context.Context) ([]identity.Credential, error) {
@@ -391,13 +405,8 @@ func (e *Engine) tellRevocations(ctx context.Context) ([]identity.Credential, er
 		return nil, err
 	}
 	for key, raw := range untold {
-		err := e.client.Revoke(ctx, raw)
-		if delivery.CodeOf(err) == delivery.CodeRefused {
-			// It names a device of somebody else: it ends nothing and counts nowhere.
-			err = e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableRevoked, key) })
-		}
-		if err != nil {
-			return nil, e.fail(ctx, err)
+		if err := e.tellRevocation(ctx, key, raw); err != nil {
+			return nil, err
 		}
 	}
 	var left []identity.Credential

@@ -31,24 +31,24 @@ func (e *Engine) ensure(ctx context.Context) error {
 // bringBack gives a restored service what it lost of this account: revocations,
 // key packages and the public profile.
 func (e *Engine) bringBack(ctx context.Context) error {
-	var revocations [][]byte
+	revocations := map[string][]byte{}
 	var profile []byte
 	err := e.Store.View(ctx, func(tx Tx) error {
 		var err error
 		if profile, err = tx.Get(TableSetting, settingProfile); err != nil {
 			return err
 		}
-		return tx.Scan(TableRevoked, e.account.Identity.String()+"/", "", func(_ string, raw []byte) (bool, error) {
-			revocations = append(revocations, raw)
+		return tx.Scan(TableRevoked, e.account.Identity.String()+"/", "", func(key string, raw []byte) (bool, error) {
+			revocations[key] = raw
 			return true, nil
 		})
 	})
 	if err != nil {
 		return err
 	}
-	for _, rev := range revocations {
-		if err := e.client.Revoke(ctx, rev); err != nil {
-			return e.fail(ctx, err)
+	for key, raw := range revocations {
+		if err := e.tellRevocation(ctx, key, raw); err != nil {
+			return err
 		}
 	}
 	if profile != nil {

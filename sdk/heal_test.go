@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -64,4 +65,36 @@ func TestRestoredFromBeforeTheRoom(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+}
+
+// TestRestoredWithARevocationOfSomebodyElsesDevice: the restored service refuses it,
+// and the rest is brought back all the same.
+func TestRestoredWithARevocationOfSomebodyElsesDevice(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	bob := newPerson(t, h, "bob")
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	ada := newPerson(t, h, "ada")
+	node, err := ada.words.Account()
+	must(t, err)
+	signer, err := node.Identity()
+	must(t, err)
+	foreign, err := identity.Revoke(identity.RevocationFields{Identity: ada.Identity(), DeviceID: bob.Device(), IssuedAt: 1}, signer)
+	must(t, err)
+	key := ada.Identity().String() + "/" + bob.Device().String()
+	must(t, ada.Store.Update(ctx, func(tx sdk.Tx) error { return tx.Put(sdk.TableRevoked, key, foreign.Bytes()) }))
+	h.stop()
+	h.restore(backup)
+
+	must(t, ada.Sync(ctx))
+	must(t, ada.Store.View(ctx, func(tx sdk.Tx) error {
+		if raw, err := tx.Get(sdk.TableRevoked, key); err != nil || raw != nil {
+			t.Errorf("kept %d bytes, %v", len(raw), err)
+		}
+		return nil
+	}))
+	bob.invite(bob.room("After"), ada) // her key packages are there again
 }
