@@ -19,11 +19,17 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to end well; a second one ends at once, as it does
-	// where nobody listens.
-	context.AfterFunc(ctx, stop)
+	// where nobody listens. Nobody does by the time that anybody sees the first.
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
 	code := run(ctx, newApp(), os.Args[1:])
-	stop()
+	cancel()
 	os.Exit(code)
 }

@@ -320,3 +320,24 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 }
+
+// TestKeySizes: a key of any other size is no key.
+func TestKeySizes(t *testing.T) {
+	pub, k, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig := ed25519.Sign(k, nil)
+	for n := range 65 {
+		key := append(append([]byte(nil), pub...), pub...)[:n]
+		want := n == PublicKeySize
+		if ValidPublicKey(key) != want || Verify(key, nil, sig) != want {
+			t.Errorf("a key of %d bytes: valid %v, verifies %v", n, ValidPublicKey(key), Verify(key, nil, sig))
+		}
+		var b Batch
+		b.Add(key, nil, sig)
+		if b.Verify() != want {
+			t.Errorf("a key of %d bytes in a batch: %v", n, !want)
+		}
+	}
+}

@@ -49,7 +49,11 @@ func (g *Group) StageCommit(ac *wire.AuthenticatedContent, o Options) (*Staged, 
 // not verify is looked at one by one afterwards, to say what is wrong.
 func (g *Group) verifyWithLeaf(ac *wire.AuthenticatedContent, key wire.SignaturePublicKey) bool {
 	path := ac.Content.Commit.Path
-	if path == nil || ac.Content.Sender.SenderType != wire.SenderTypeMember {
+	if path == nil {
+		return false
+	}
+	// mutants: equivalent: the leaf of who comes in from outside verifies at no index but its own, and then by itself
+	if ac.Content.Sender.SenderType != wire.SenderTypeMember {
 		return false
 	}
 	batch := g.cs.NewSignatureBatch()
