@@ -48,7 +48,7 @@ func (e *Engine) commit(ctx context.Context, r *room, plan change) error {
 			return err
 		}
 	}
-	return delivery.Refuse(delivery.CodeRetry, "others change the chat faster than this device: try again")
+	return goesOn("others change the chat faster than this device: try again")
 }
 
 // tryCommit makes a commit, keeps it, sends it and applies it.

@@ -1,6 +1,10 @@
 package sdk
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/askucher/compax-core/delivery"
+)
 
 // What an operation can fail with, beside [*delivery.Error], client.ErrOffline
 // and client.ErrGarbage. Test with errors.Is.
@@ -58,3 +62,12 @@ var (
 	// ErrText: an empty message or one over content.MaxText bytes.
 	ErrText = errors.New("a message has 1 to 65536 bytes of text, or a file")
 )
+
+// goesOnError is about one room, which goes on faster than this device follows. All the
+// others may be well.
+type goesOnError struct{ refusal *delivery.Error }
+
+func goesOn(detail string) error { return &goesOnError{delivery.Refuse(delivery.CodeRetry, detail)} }
+
+func (g *goesOnError) Error() string { return g.refusal.Error() }
+func (g *goesOnError) Unwrap() error { return g.refusal }

@@ -72,7 +72,7 @@ func (e *Engine) settleFlight(ctx context.Context, r *room) error {
 		_, err := e.client.Append(ctx, r.rec.ID, a)
 		switch {
 		case err == nil:
-			return delivery.Refuse(delivery.CodeRetry, "a change by this device was taken: it is read in the log before anything else")
+			return goesOn("a change by this device was taken: it is read in the log before anything else")
 		case !definite(delivery.CodeOf(err)):
 			return e.fail(ctx, err)
 		}

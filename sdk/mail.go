@@ -40,6 +40,10 @@ func (e *Engine) ReadMail(ctx context.Context) error {
 		for _, item := range page.Items {
 			after = max(after, item.ID)
 			finished, err := e.readItem(ctx, item)
+			if aboutRoom(err) { // it waits in the mailbox, and holds up no other mail
+				e.Warn("%s: %v", item.Kind, err)
+				continue
+			}
 			if err != nil {
 				return err
 			}

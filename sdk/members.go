@@ -369,7 +369,7 @@ func (e *Engine) leave(ctx context.Context, r *room) error {
 			return r.save(tx)
 		})
 	}
-	return delivery.Refuse(delivery.CodeRetry, "others change the chat faster than this device: try again")
+	return goesOn("others change the chat faster than this device: try again")
 }
 
 func (e *Engine) proposeLeaving(ctx context.Context, r *room) error {

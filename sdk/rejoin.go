@@ -145,7 +145,7 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		}
 		return e.entered(ctx, r, got, message, step, why)
 	}
-	return delivery.Refuse(delivery.CodeRetry, "the chat changes faster than this device can come back: try again")
+	return goesOn("the chat changes faster than this device can come back: try again")
 }
 
 func again(err error) bool {
@@ -273,7 +273,7 @@ func (e *Engine) joinOwnRooms(ctx context.Context) error {
 			continue
 		}
 		if err := e.joinOwn(ctx, v.Room); err != nil {
-			if isNet(err) || errors.Is(err, ErrRevoked) {
+			if isNet(err) && !aboutRoom(err) || errors.Is(err, ErrRevoked) {
 				return err
 			}
 			e.Warn("a chat of another device of this account cannot be entered: %v", err)

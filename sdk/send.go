@@ -291,7 +291,7 @@ func (e *Engine) deliver(ctx context.Context, r *room, w waiting) error {
 			return fatal
 		}
 	}
-	return delivery.Refuse(delivery.CodeRetry, "the chat changes faster than this device can send: try again")
+	return goesOn("the chat changes faster than this device can send: try again")
 }
 
 // seal encrypts a message of the outbox and stores ciphertext and ratchet before

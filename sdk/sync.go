@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,7 +11,8 @@ import (
 
 // Sync brings the profile up to date: mailbox, key packages, rooms of this account's other
 // devices, every open room, then what waits in the outbox and the snapshot. It
-// stops where the network does and goes on from there next time.
+// stops where the network does and goes on from there next time. What keeps it from
+// one room alone is its error when all the rest is done.
 func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.ReadMail(ctx); err != nil {
 		return err
@@ -25,8 +27,11 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var later error // what is about one room is told when the others were read
 	for _, id := range rooms {
-		if err := e.syncRoom(ctx, id); err != nil {
+		if err := e.syncRoom(ctx, id); aboutRoom(err) {
+			later = cmp.Or(later, err)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -48,7 +53,17 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.history(ctx); err != nil {
 		return err
 	}
-	return e.flushSnapshot(ctx)
+	if err := e.flushSnapshot(ctx); err != nil {
+		return err
+	}
+	return later
+}
+
+// aboutRoom reports whether an error says nothing of the service's other rooms: one is
+// put together again, changes faster than this device follows, or is shown as none can be.
+func aboutRoom(err error) bool {
+	var fast *goesOnError
+	return errors.As(err, &fast) || delivery.CodeOf(err) == delivery.CodeHealing || errors.Is(err, client.ErrGarbage)
 }
 
 func (e *Engine) openRooms(ctx context.Context) (out []delivery.RoomID, err error) {
