@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/askucher/compax-core/delivery"
@@ -71,12 +72,25 @@ func (c *Client) ClaimKeyPackages(ctx context.Context, req delivery.ClaimRequest
 	return out, err
 }
 
-// Mailbox reads a page of items after an id.
+// Mailbox reads a page of items after an id, in the order of their ids: a page that is
+// not that is an error that wraps [ErrGarbage].
 func (c *Client) Mailbox(ctx context.Context, after uint64) (delivery.MailResponse, error) {
 	var out delivery.MailResponse
 	q := call{route: delivery.RouteMailbox, query: map[string]string{"after": strconv.FormatUint(after, 10)}}
-	err := c.json(ctx, q, nil, &out)
-	return out, err
+	if err := c.json(ctx, q, nil, &out); err != nil {
+		return out, err
+	}
+	last := after
+	for _, m := range out.Items {
+		if m.ID <= last { // who asks on would ask without end
+			return delivery.MailResponse{}, fmt.Errorf("%w: mail %d follows %d", ErrGarbage, m.ID, last)
+		}
+		last = m.ID
+	}
+	if out.More && last == after {
+		return delivery.MailResponse{}, fmt.Errorf("%w: more mail than after %d, and none of it", ErrGarbage, after)
+	}
+	return out, nil
 }
 
 // AckMail acknowledges items.

@@ -63,14 +63,22 @@ func (c *Client) Rooms(ctx context.Context) ([]delivery.RoomView, error) {
 }
 
 // Log reads a page of a room's log after a seq; limit 0 means as many as the
-// service gives. The entries are checked to be contiguous: a gap that is not an
-// incarnation's is an error that wraps [ErrGarbage].
+// service gives. The entries are checked to lie after it and to be contiguous: one
+// that does not, or a gap that is not an incarnation's, is an error that wraps
+// [ErrGarbage].
 func (c *Client) Log(ctx context.Context, room delivery.RoomID, after uint64, limit int) (delivery.LogPage, error) {
 	q := call{route: delivery.RouteLog, path: []string{room.String()}, query: map[string]string{"after": strconv.FormatUint(after, 10)}}
 	if limit > 0 {
 		q.query["limit"] = strconv.Itoa(limit)
 	}
-	return c.page(ctx, q, true)
+	page, err := c.page(ctx, q, true)
+	if err != nil {
+		return page, err
+	}
+	if len(page.Entries) > 0 && page.Entries[0].Seq <= after { // who asks on would ask without end
+		return delivery.LogPage{}, fmt.Errorf("%w: a log after %d begins with %d", ErrGarbage, after, page.Entries[0].Seq)
+	}
+	return page, nil
 }
 
 // Held reads the entries of the proposals that the room holds.

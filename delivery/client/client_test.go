@@ -186,6 +186,45 @@ func TestLogWithAGapIsGarbage(t *testing.T) {
 	}
 }
 
+// A page that does not go beyond where it was asked from would be asked for again
+// without end.
+func TestPageThatDoesNotAdvanceIsGarbage(t *testing.T) {
+	const after = 7
+	for _, seqs := range [][]uint64{{7}, {3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
+		p := delivery.LogPage{Head: 9, First: 1}
+		for _, s := range seqs {
+			p.Entries = append(p.Entries, delivery.Entry{Seq: s, Kind: delivery.KindApplication})
+		}
+		c, _ := newClient(t, challenge, login, give(200, delivery.BinaryType, p.AppendTo(nil)))
+		if _, err := c.Log(t.Context(), room, after, 0); !errors.Is(err, ErrGarbage) {
+			t.Errorf("log %v: %v", seqs, err)
+		}
+	}
+	mail := func(more bool, ids ...uint64) error {
+		r := delivery.MailResponse{More: more}
+		for _, id := range ids {
+			r.Items = append(r.Items, delivery.MailView{ID: id, Kind: delivery.MailLowKeys})
+		}
+		c, _ := newClient(t, challenge, login, giveJSON(r))
+		got, err := c.Mailbox(t.Context(), after)
+		if err == nil && len(got.Items) != len(ids) {
+			t.Errorf("mail %v: %v", ids, got.Items)
+		}
+		return err
+	}
+	for _, ids := range [][]uint64{{7}, {3}, {9, 8}, {8, 8}, {}} {
+		if err := mail(true, ids...); !errors.Is(err, ErrGarbage) {
+			t.Errorf("mail %v: %v", ids, err)
+		}
+	}
+	if err := mail(true, 8, 10); err != nil {
+		t.Errorf("mail that goes on: %v", err)
+	}
+	if err := mail(false); err != nil {
+		t.Errorf("no mail: %v", err)
+	}
+}
+
 // A demand for work is answered once, over the entry, and not beyond reason.
 func TestDemandForWorkIsAnsweredOnce(t *testing.T) {
 	work := &delivery.Error{Code: delivery.CodeSolveWork, Detail: "d", Work: &delivery.Work{Seed: []byte("seed"), Bits: 10}}
