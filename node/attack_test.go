@@ -12,10 +12,9 @@ import (
 // TestAttackHeads: heads of requests that never end, come byte by byte, or are too
 // large, on both listeners; and what net/http would answer by itself.
 func TestAttackHeads(t *testing.T) {
-	whole := headTime
-	t.Cleanup(func() { headTime = whole })
-	headTime = 200 * time.Millisecond
-	n, stop := run(t, testConfig(t.TempDir()))
+	config := testConfig(t.TempDir())
+	config.HeadTime = 200 * time.Millisecond
+	n, stop := run(t, config)
 	defer stop()
 	for _, listener := range []net.Listener{n.api, n.metrics} {
 		for name, c := range map[string]struct {

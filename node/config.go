@@ -53,9 +53,10 @@ type Config struct {
 	Archive    server.ArchiveLimits
 	Rules      map[server.Rule]server.Mode
 
-	Log    *slog.Logger     // slog.Default
-	Now    func() time.Time // time.Now
-	Digest string           // of the file that Load read
+	HeadTime time.Duration    // for the head of a request to arrive; 10 s
+	Log      *slog.Logger     // slog.Default
+	Now      func() time.Time // time.Now
+	Digest   string           // of the file that Load read
 }
 
 const minToken = 16
@@ -76,6 +77,7 @@ func (c *Config) check() error {
 	def(&c.MaxConnections, 16_384)
 	def(&c.MaxPerAddress, 1024)
 	def(&c.DrainSeconds, 5)
+	def(&c.HeadTime, 10*time.Second)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -208,19 +208,16 @@ func (n *Node) Home() identity.Home { return n.home }
 // Service is the delivery service inside, for who embeds a node.
 func (n *Node) Service() *server.Server { return n.service }
 
-// headTime is how long the head of a request may take to arrive; shorter in tests.
-var headTime = 10 * time.Second
-
 // Run serves until ctx ends, then tells sockets to go, lets requests finish,
 // and closes everything in reverse order. A node runs once.
 func (n *Node) Run(ctx context.Context) error {
 	api := &http.Server{
-		Handler: n.handler(), ReadHeaderTimeout: headTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 128 << 10,
+		Handler: n.handler(), ReadHeaderTimeout: n.config.HeadTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 128 << 10,
 		DisableGeneralOptionsHandler: true, // it reads a body for as long as it takes
 		ErrorLog:                     quiet(n.config.Log),
 	}
 	metrics := &http.Server{
-		Handler: n.metricsHandler(), ReadHeaderTimeout: headTime, ReadTimeout: headTime, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: n.metricsHandler(), ReadHeaderTimeout: n.config.HeadTime, ReadTimeout: n.config.HeadTime, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: quiet(n.config.Log),
 	}
 

@@ -17,9 +17,6 @@ import (
 // store (a current membership of a revoked device), so no crash forgets it; an
 // external commit drops held Removes, and the next round proposes them again.
 
-// removalBatch is how many owed removals are read at once; fewer in tests.
-var removalBatch = 256
-
 func (s *Server) removalLoop(ctx context.Context) {
 	s.kicks.removals.every(ctx, time.Minute, func(ctx context.Context) {
 		s.failed("proposing removals", s.ProposeRemovals(ctx))
@@ -32,7 +29,7 @@ func (s *Server) removalLoop(ctx context.Context) {
 func (s *Server) ProposeRemovals(ctx context.Context) error {
 	var last delivery.Membership
 	for {
-		owed, err := s.store.RevokedMembers(ctx, last, removalBatch)
+		owed, err := s.store.RevokedMembers(ctx, last, s.RemovalBatch)
 		if err != nil {
 			return err
 		}
@@ -42,7 +39,7 @@ func (s *Server) ProposeRemovals(ctx context.Context) error {
 			}
 			last = m
 		}
-		if len(owed) < removalBatch {
+		if len(owed) < s.RemovalBatch {
 			return nil
 		}
 	}

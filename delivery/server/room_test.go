@@ -275,10 +275,9 @@ func revokedDeviceIsRemovedFromRooms(t *testing.T, w *world) {
 // awake to commit it stays owed; the removals of other rooms are proposed all the
 // same.
 func TestSleepingRoomsHideNoRemoval(t *testing.T) {
-	whole := removalBatch
-	t.Cleanup(func() { removalBatch = whole }) // after the service has ended
-	removalBatch = 1
-	in := newWorld(t).start()
+	w := newWorld(t)
+	w.config.RemovalBatch = 1
+	in := w.start()
 	p := in.people("ada", "bob")
 	laptop := in.member(p[1].owner.attest(t, "laptop"))
 	var rooms []delivery.RoomID

@@ -42,6 +42,7 @@ type Config struct {
 	MaxMembers       int           // participants that a room lists; 2,000
 	MaxDevices       int           // enrolled devices of one identity; 64
 	MaxRevocations   int           // of one identity, for good; its enrolled devices count; 512
+	RemovalBatch     int           // owed removals read at once; 256
 	Limits           Limits
 	Patience         Patience
 	Rules            map[Rule]Mode // refusal rules that are policy; see rules.go
@@ -77,6 +78,7 @@ func (c *Config) defaults() error {
 	def(&c.MaxMembers, 2000)
 	def(&c.MaxDevices, 64)
 	def(&c.MaxRevocations, 512)
+	def(&c.RemovalBatch, 256)
 	def(&c.Limits.Archive.Keys, c.MaxRevocations+1) // each revocation begins a generation
 	c.Limits.defaults()
 	c.Patience.defaults()

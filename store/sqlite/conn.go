@@ -33,7 +33,7 @@ type statement interface {
 
 // patience is how long a connection waits for a lock that another program
 // holds, in milliseconds.
-var patience = 5000
+const patience = 5000
 
 // open connects to path. A full disk, a lock of another program and a corrupt
 // file show only at the first use.

@@ -5,8 +5,13 @@ import (
 	"strconv"
 )
 
-// SetPatience sets how long later connections wait for another program's lock.
-func SetPatience(ms int) { patience = ms }
+// SetPatience sets how long the store's writer waits for another program's lock.
+func SetPatience(ctx context.Context, s *Store, ms int) error {
+	return s.write(ctx, func(c *change) error {
+		_, err := c.one("PRAGMA busy_timeout = " + strconv.Itoa(ms))
+		return err
+	})
+}
 
 // LimitPages makes the file full at a number of pages; 0 lifts the limit.
 func LimitPages(ctx context.Context, s *Store, pages int) error {

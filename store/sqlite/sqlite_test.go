@@ -209,10 +209,11 @@ func TestANewerSchema(t *testing.T) {
 }
 
 func TestALockedDatabase(t *testing.T) {
-	sqlite.SetPatience(50)
-	defer sqlite.SetPatience(5000)
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := must(t, path)
+	if err := sqlite.SetPatience(t.Context(), s, 50); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.PutSetting(t.Context(), "a", []byte("before")); err != nil {
 		t.Fatal(err)
 	}
