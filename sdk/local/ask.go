@@ -9,13 +9,47 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // errMoved: the owner is about to end; the call goes to the next one.
 var errMoved = errors.New("sdk/local: the owner ends")
 
+// patient is a connection to an owner that waits for it no longer than patience.
+type patient struct {
+	net.Conn
+	patience time.Duration
+}
+
+// Read waits in two halves: to a process that was stopped itself a deadline has passed
+// when it goes on, although what it waits for is there.
+func (p patient) Read(b []byte) (n int, err error) {
+	for range 2 {
+		if err := p.SetReadDeadline(time.Now().Add(p.patience / 2)); err != nil {
+			return 0, err
+		}
+		if n, err = p.Conn.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+	}
+	return 0, p.busy()
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(p.patience)); err != nil {
+		return 0, err
+	}
+	n, err := p.Conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = p.busy()
+	}
+	return n, err
+}
+
+func (p patient) busy() error { return fmt.Errorf("%w (for %v)", ErrBusy, p.patience) }
+
 // ask carries one call over a fresh connection, which it closes.
-func ask[Req, Resp, Event any](ctx context.Context, conn net.Conn, name string, req Req, resp *Resp, event func(Event) error) error {
+func ask[Req, Resp, Event any](ctx context.Context, conn patient, name string, req Req, resp *Resp, event func(Event) error) error {
 	defer conn.Close()
 	// A context that ends closes the connection: that is how the owner learns it.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -23,7 +57,7 @@ func ask[Req, Resp, Event any](ctx context.Context, conn net.Conn, name string, 
 	if err != nil {
 		return fmt.Errorf("sdk/local: encode a request: %w", err)
 	}
-	if err := writeFrame(conn, frameHello, hello{protocol, name, raw}); err != nil {
+	if err := writeFrame(conn, frameHello, hello{protocol, name, raw, conn.patience.Milliseconds()}); err != nil {
 		return lost(ctx, err)
 	}
 	for {
@@ -59,6 +93,7 @@ func ask[Req, Resp, Event any](ctx context.Context, conn net.Conn, name string, 
 			return failure
 		case frameMoved:
 			return errMoved
+		case frameAlive:
 		default:
 			return fmt.Errorf("%w: type %d", ErrFrame, t)
 		}
@@ -78,7 +113,7 @@ func lost(ctx context.Context, err error) error {
 	case errors.Is(err, ErrFrame):
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, os.ErrDeadlineExceeded):
+		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
 	"github.com/askucher/compax-core/delivery"
 )
 
@@ -97,7 +98,7 @@ func do[Req, Resp, Event any](ctx context.Context, h *Handle, c call[Req, Resp, 
 		if own != nil {
 			return c.run(own.profile, ctx, req, event)
 		}
-		err = ask(ctx, conn, c.name, req, &resp, event)
+		err = ask(ctx, patient{conn, h.config.Patience}, c.name, req, &resp, event)
 		if errors.Is(err, errMoved) || errors.Is(err, errLost) && ctx.Err() == nil {
 			continue
 		}

@@ -6,7 +6,7 @@ var (
 	// ErrStop ends a stream from its callback; the row that it answered was taken.
 	ErrStop = errors.New("enough")
 	// ErrBusy: the profile's store is locked by a process that does not answer on
-	// its socket.
+	// its socket, or stopped answering. What it was asked for it may still do.
 	ErrBusy = errors.New("another process holds this profile and does not answer")
 	// ErrVersion: the process that holds the profile is another build.
 	ErrVersion = errors.New("another version of this program holds this profile")

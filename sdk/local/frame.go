@@ -9,7 +9,8 @@ import (
 
 // The conversation. One connection carries one call.
 //
-//	client: hello{version, call, request}
+//	client: hello{version, call, request, patience}
+//	owner:  alive             every quarter of the client's patience
 //	owner:  event{…}          any number, of calls that stream
 //	client: taken             after each event; the owner waits for it
 //	owner:  done{answer} | failed{error} | moved
@@ -17,6 +18,9 @@ import (
 // A client that closes its end cancels the call. "moved" says that the owner is
 // about to end and that nothing of the call is lost: it is asked for again, by
 // the client itself as the next owner or of whoever is faster.
+//
+// An owner from which nothing comes for the client's patience was stopped or hangs:
+// the client goes. While the owner waits for "taken" it sends nothing.
 //
 // A frame is its length in four bytes, big-endian, one byte of type, and JSON.
 type frameType byte
@@ -28,10 +32,12 @@ const (
 	frameDone   frameType = 4
 	frameFailed frameType = 5
 	frameMoved  frameType = 6
+	frameAlive  frameType = 7
 )
 
-// protocol changes whenever a frame's meaning does.
-const protocol = 1
+// protocol changes whenever a frame's meaning does. Owners of 1 do not say that they
+// are alive.
+const protocol = 2
 
 const (
 	// maxRequest bounds what an owner reads, in bytes: a text of 64 KiB whose every
@@ -45,6 +51,7 @@ type hello struct {
 	Protocol int             `json:"protocol"`
 	Call     string          `json:"call"`
 	Request  json.RawMessage `json:"request"`
+	Patience int64           `json:"patience_ms"` // how long the client waits for a frame
 }
 
 func writeFrame(w io.Writer, t frameType, v any) error {
@@ -58,10 +65,13 @@ func writeFrame(w io.Writer, t frameType, v any) error {
 	if len(body)+1 > maxAnswer {
 		return fmt.Errorf("sdk/local: an answer of %d bytes is over the limit of %d", len(body), maxAnswer)
 	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 5+len(body)), uint32(len(body)+1))
-	frame = append(frame, byte(t))
-	_, err := w.Write(append(frame, body...))
+	_, err := w.Write(appendFrame(make([]byte, 0, 5+len(body)), t, body))
 	return err
+}
+
+func appendFrame(b []byte, t frameType, body []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(body)+1))
+	return append(append(b, byte(t)), body...)
 }
 
 // readFrame reads one frame of at most limit bytes. It takes memory as bytes

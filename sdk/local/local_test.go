@@ -400,9 +400,9 @@ func helloFrame(t *testing.T, h hello) []byte {
 
 func TestAnotherVersionIsTold(t *testing.T) {
 	for name, h := range map[string]hello{
-		"protocol": {protocol + 1, "self", json.RawMessage("{}")},
-		"call":     {protocol, "no such call", json.RawMessage("{}")},
-		"request":  {protocol, "self", json.RawMessage("[1]")},
+		"protocol": {protocol + 1, "self", json.RawMessage("{}"), 0},
+		"call":     {protocol, "no such call", json.RawMessage("{}"), 0},
+		"request":  {protocol, "self", json.RawMessage("[1]"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := hostile(t, helloFrame(t, h))

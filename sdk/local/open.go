@@ -26,7 +26,8 @@ type Config struct {
 	// Explain gives an error the form in which it is shown.
 	Explain func(error) *Error
 	// Patience is how long to wait for a process that holds the store and does not
-	// answer; 0 means 10 s. One that starts or ends takes milliseconds.
+	// answer, or says nothing in the middle of a call; 0 means 10 s. One that starts or
+	// ends takes milliseconds, and one that works says so all the time.
 	Patience time.Duration
 }
 

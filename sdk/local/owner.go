@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -99,22 +100,30 @@ func (o *owner) answer(conn net.Conn) {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	c := &caller{conn: conn, acks: make(chan taken)}
+	c := &caller{conn: conn, patience: min(time.Duration(max(h.Patience, 0))*time.Millisecond, time.Hour), acks: make(chan taken)}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(o.patience, cancel)()
 	reader := make(chan struct{})
 	go func() { defer close(reader); c.read(ctx, cancel) }()
 	defer func() { _ = conn.Close(); <-reader }()
+	var lives sync.WaitGroup
+	defer lives.Wait()
+	over, stop := context.WithCancel(ctx)
+	defer stop()
+	if c.patience > 0 {
+		lives.Go(func() { c.live(over) })
+	}
 	if moves[h.Call] {
 		defer context.AfterFunc(o.ending, cancel)()
 	}
 	resp, err := run(ctx, o.profile, h.Request, func(e any) error { return c.event(ctx, e) })
 	if err != nil && ctx.Err() != nil && o.ending.Err() != nil && moves[h.Call] {
-		_ = conn.SetWriteDeadline(time.Now().Add(writeTime))
-		_ = writeFrame(conn, frameMoved, nil) // to nobody, when the peer has gone
+		_ = c.write(frameMoved, nil) // to nobody, when the peer has gone
 		return
 	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	o.reply(conn, resp, err)
 }
 
@@ -136,8 +145,55 @@ func (o *owner) reply(conn net.Conn, resp any, err error) {
 
 // caller is the peer of one call.
 type caller struct {
-	conn net.Conn
-	acks chan taken
+	conn     net.Conn
+	patience time.Duration // of the peer
+	acks     chan taken
+
+	writing sync.Mutex // held while a frame is written, so that they do not mix
+	asked   bool       // guarded by writing: an event was given and not taken
+}
+
+func (c *caller) write(t frameType, v any) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_ = c.conn.SetWriteDeadline(time.Now().Add(writeTime)) // fails only on a closed connection
+	return writeFrame(c.conn, t, v)
+}
+
+// aliveTime is how long a peer without room for five bytes is waited for: it is
+// stopped, and does not wait for them.
+const aliveTime = 50 * time.Millisecond
+
+// live tells the peer all the time that this process runs, unless it is the peer's
+// turn.
+func (c *caller) live(ctx context.Context) {
+	t := time.NewTicker(max(c.patience/4, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if !c.alive() {
+			return
+		}
+	}
+}
+
+// alive reports whether there is somebody to say it to.
+func (c *caller) alive() bool {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.asked {
+		return true
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(aliveTime))
+	n, err := c.conn.Write(appendFrame(nil, frameAlive, nil))
+	if n > 0 && err != nil {
+		_ = c.conn.Close() // half a frame: nothing can follow it
+	}
+	return err == nil || n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // read hands on acknowledgements until the peer goes, which cancels the call.
@@ -157,12 +213,25 @@ func (c *caller) read(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
+// give writes an event, after which it is the peer's turn.
+func (c *caller) give(e any) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.asked = true
+	_ = c.conn.SetWriteDeadline(time.Now().Add(writeTime))
+	return writeFrame(c.conn, frameEvent, e)
+}
+
 // event gives the peer one event and waits until it has taken it.
 func (c *caller) event(ctx context.Context, e any) error {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(writeTime))
-	if err := writeFrame(c.conn, frameEvent, e); err != nil {
+	if err := c.give(e); err != nil {
 		return fmt.Errorf("%w: %w", io.ErrClosedPipe, err)
 	}
+	defer func() {
+		c.writing.Lock()
+		defer c.writing.Unlock()
+		c.asked = false
+	}()
 	select {
 	case ack := <-c.acks:
 		if ack.Stop {
