@@ -6,6 +6,8 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/mls"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // ErrKeys is errKeys.
@@ -99,4 +101,23 @@ func (e *Engine) Remembered() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.rooms)
+}
+
+// BundlesAtMost is bundlesAtMost.
+const BundlesAtMost = bundlesAtMost
+
+// Bundles are by suite when the key packages end whose private keys are here.
+func (e *Engine) Bundles(ctx context.Context) (map[wire.CipherSuite][]uint64, error) {
+	out := map[wire.CipherSuite][]uint64{}
+	err := e.Store.View(ctx, func(tx Tx) error {
+		return tx.Scan(TableBundle, "", "", func(_ string, raw []byte) (bool, error) {
+			b := new(mls.KeyPackageBundle)
+			if err := b.UnmarshalBinary(raw); err != nil {
+				return false, err
+			}
+			out[b.KeyPackage.CipherSuite] = append(out[b.KeyPackage.CipherSuite], b.KeyPackage.LeafNode.Lifetime.NotAfter)
+			return true, nil
+		})
+	})
+	return out, err
 }

@@ -1,8 +1,10 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/askucher/compax-core/delivery/policy"
@@ -11,11 +13,14 @@ import (
 )
 
 const (
-	firstKeys     = 20 // packages of each suite that a new device publishes
-	moreKeys      = 20 // and when those of a suite run low
-	lifetime      = 90 * 24 * time.Hour
-	clockSkew     = 24 * time.Hour // by which clocks may differ
-	bundlesAtMost = 1200
+	firstKeys = 20 // packages of each suite that a new device publishes
+	moreKeys  = 20 // and when those of a suite run low
+	lifetime  = 90 * 24 * time.Hour
+	clockSkew = 24 * time.Hour // by which clocks may differ
+	// bundlesAtMost is of how many packages of a suite the private keys are kept: a
+	// service keeps 500 at most, and of those that were claimed the Welcomes are on
+	// their way.
+	bundlesAtMost = 600
 )
 
 // settingKeys is, below it, by suite: key packages of it were published.
@@ -57,7 +62,7 @@ func (e *Engine) publishSuite(ctx context.Context, id wire.CipherSuite, n int) e
 		b.Wipe()
 	}
 	err := e.Store.Update(ctx, func(tx Tx) error {
-		if err := e.dropBundles(tx); err != nil {
+		if err := e.dropBundles(tx, id, len(bundles)); err != nil {
 			return err
 		}
 		for ref, raw := range bundles {
@@ -165,28 +170,39 @@ func (e *Engine) bundles(ctx context.Context, welcome []byte) (out []*mls.KeyPac
 	return out, err
 }
 
-// dropBundles forgets packages that nobody can use any more.
-func (e *Engine) dropBundles(tx Tx) error {
+// dropBundles forgets packages that nobody can use any more, and of a suite those that
+// end first, so that with the added ones there are bundlesAtMost: a service that always
+// says that none are left fills no disk.
+func (e *Engine) dropBundles(tx Tx, id wire.CipherSuite, added int) error {
+	type kept struct {
+		key  string
+		ends uint64 // seconds
+	}
 	limit := uint64(e.Now().Add(-clockSkew).Unix())
-	var old []string
-	n := 0
+	var old, rest []kept
 	err := tx.Scan(TableBundle, "", "", func(key string, raw []byte) (bool, error) {
 		b := new(mls.KeyPackageBundle)
 		if err := b.UnmarshalBinary(raw); err != nil {
 			return false, fmt.Errorf("sdk: a stored key package: %w", err)
 		}
-		n++
-		if b.KeyPackage.LeafNode.Lifetime.NotAfter < limit {
-			old = append(old, key)
+		defer b.Wipe()
+		switch k := (kept{key, b.KeyPackage.LeafNode.Lifetime.NotAfter}); {
+		case k.ends < limit:
+			old = append(old, k)
+		case b.KeyPackage.CipherSuite == id:
+			rest = append(rest, k)
 		}
-		b.Wipe()
-		return n < bundlesAtMost, nil
+		return true, nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, key := range old {
-		if err := tx.Delete(TableBundle, key); err != nil {
+	if over := len(rest) + added - bundlesAtMost; over > 0 {
+		slices.SortFunc(rest, func(a, b kept) int { return cmp.Compare(a.ends, b.ends) })
+		old = append(old, rest[:min(over, len(rest))]...)
+	}
+	for _, k := range old {
+		if err := tx.Delete(TableBundle, k.key); err != nil {
 			return err
 		}
 	}
