@@ -114,6 +114,7 @@ const (
 	settingRevoked    = "revoked"
 	settingProfile    = "profile.record"
 	settingFounding   = "founding." // and the room's id
+	settingTrimmed    = "trimmed."  // and the key of the last entry whose hash it holds
 )
 
 func newEngine(c Config) *Engine {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/identity"
@@ -65,6 +66,45 @@ func TestRestoredFromBeforeTheRoom(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+}
+
+// TestHealedByWhoKeptItLonger: what one device read and forgot another one kept, and
+// brings it back. Who forgot it has read it all the same: it is no second entry under
+// a used key.
+func TestHealedByWhoKeptItLonger(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Kept")
+	must(t, err)
+	ada.invite(room, bob)
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	ada.say(room, "one")
+	ada.say(room, "two")
+	bob.reads(room, "one", "two")
+	bob.ahead = 31 * 24 * time.Hour
+	must(t, bob.Sync(ctx)) // forgets what is past retention
+	bob.ahead = 0
+	must(t, bob.Store.View(ctx, func(tx sdk.Tx) error {
+		return tx.Scan(sdk.TableRaw, room.String()+"/", "", func(key string, _ []byte) (bool, error) {
+			t.Errorf("%s is kept", key)
+			return true, nil
+		})
+	}))
+	h.stop()
+	h.restore(backup)
+
+	for range 3 { // the room opens when both have said what they kept
+		must(t, ada.Refresh(ctx, room))
+		must(t, bob.Refresh(ctx, room))
+	}
+	ada.say(room, "three")
+	bob.reads(room, "one", "two", "three")
+	bob.restart()
+	bob.reads(room, "one", "two", "three")
 }
 
 // TestRestoredWithARevocationOfSomebodyElsesDevice: the restored service refuses it,

@@ -111,7 +111,7 @@ func blobsIn(encoded []byte, domain string) (out []delivery.BlobID) {
 	return out
 }
 
-// trim forgets entries past retention and lines that expired.
+// trim forgets entries past retention, but for their hashes, and lines that expired.
 func (e *Engine) trim(ctx context.Context) error {
 	limit := e.Now().Add(-retention).UnixMilli()
 	return e.Store.Update(ctx, func(tx Tx) error {
@@ -121,15 +121,23 @@ func (e *Engine) trim(ctx context.Context) error {
 		}
 		for _, r := range rooms {
 			var old []string
+			var hashes []byte
 			err := tx.Scan(TableRaw, roomKey(r.ID, ""), "", func(key string, value []byte) (bool, error) {
 				entry, err := parseRaw(value)
 				if err != nil || entry.AcceptedMS >= limit || r.Lost > 0 && entry.Seq >= r.Lost {
 					return false, err // what a restored service may still want stays
 				}
 				old = append(old, key)
+				if len(entry.Bytes) > 0 {
+					hash := sha256.Sum256(entry.Bytes)
+					hashes = append(hashes, hash[:]...)
+				}
 				return len(old) < 10_000, nil
 			})
 			if err != nil {
+				return err
+			}
+			if err := putTrimmed(tx, old, hashes); err != nil {
 				return err
 			}
 			for _, key := range old {
@@ -145,6 +153,27 @@ func (e *Engine) trim(ctx context.Context) error {
 			}
 		}
 		return nil
+	})
+}
+
+// putTrimmed keeps the SHA-256 of entries that are forgotten, 32 bytes each, under the
+// key of the last of them: another device may have kept one for longer, and a restored
+// service gives it a new seq then. Without its hash it would be taken for a second
+// entry under the first one's key.
+func putTrimmed(tx Tx, keys []string, hashes []byte) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	return tx.Put(TableSetting, settingTrimmed+keys[len(keys)-1], hashes)
+}
+
+// trimmed calls f with the hash of every entry of a room that putTrimmed kept.
+func trimmed(tx Tx, id delivery.RoomID, f func(hash [32]byte)) error {
+	return tx.Scan(TableSetting, settingTrimmed+roomKey(id, ""), "", func(_ string, hashes []byte) (bool, error) {
+		for ; len(hashes) >= sha256.Size; hashes = hashes[sha256.Size:] {
+			f([32]byte(hashes[:sha256.Size]))
+		}
+		return true, nil
 	})
 }
 

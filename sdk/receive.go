@@ -382,6 +382,9 @@ func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry
 	}
 	seen := map[[32]byte][]delivery.BlobID{}
 	err := e.Store.View(ctx, func(tx Tx) error {
+		if err := trimmed(tx, r.rec.ID, func(hash [32]byte) { seen[hash] = nil }); err != nil {
+			return err
+		}
 		return tx.Scan(TableRaw, roomKey(r.rec.ID, ""), "", func(_ string, value []byte) (bool, error) {
 			entry, err := parseRaw(value)
 			if err == nil && len(entry.Bytes) > 0 {
