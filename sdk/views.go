@@ -74,7 +74,7 @@ func (e *Engine) Chats(ctx context.Context) ([]Chat, error) {
 
 // stands reports whether a line is part of the conversation as it stands now.
 func (e *Engine) stands(l Line) bool {
-	return l.Kind.Conversation() && !l.Deleted && (l.ExpireMS == 0 || l.ExpireMS > e.nowMS())
+	return l.Kind.Conversation() && e.visible(l)
 }
 
 // lastSaid is the last message among the last lines of a room.
@@ -142,7 +142,7 @@ func (e *Engine) History(ctx context.Context, id delivery.RoomID, after uint64, 
 	})
 	out := all[:0]
 	for _, l := range all {
-		if (l.Kind.Conversation() || events) && !l.Deleted && (l.ExpireMS == 0 || l.ExpireMS > e.nowMS()) {
+		if (l.Kind.Conversation() || events) && e.visible(l) {
 			out = append(out, l)
 		}
 	}

@@ -73,38 +73,23 @@ func (e engine) Listen(ctx context.Context, r ListenRequest, f func(Row) error) 
 	return None{}, err
 }
 
-// maxHistory bounds the lines of one history that are looked at.
-const maxHistory = 1 << 20
-
 func (e engine) History(ctx context.Context, r HistoryRequest, f func(Row) error) (None, error) {
-	lines, err := e.Engine.History(ctx, r.Chat, r.Since, maxHistory, true)
-	if err != nil {
-		return None{}, err
-	}
-	reactions := map[content.MessageID][]Reaction{}
-	shown := make([]sdk.Line, 0, len(lines))
-	for _, l := range lines {
-		switch {
-		case l.Kind == sdk.LineReaction:
-			reactions[l.Target] = react(reactions[l.Target], l)
-		case l.Kind.Conversation() || r.Events && stands(l.Kind):
-			shown = append(shown, l)
-		}
-	}
-	if r.Limit > 0 && len(shown) > r.Limit {
-		shown = shown[len(shown)-r.Limit:]
-	}
-	for _, l := range shown {
+	wanted := func(k sdk.LineKind) bool { return k.Conversation() || r.Events && stands(k) }
+	err := e.Stream(ctx, sdk.Streaming{Room: r.Chat, After: r.Since, Last: r.Limit, Kind: wanted}, func(l sdk.Line) error {
 		row, err := e.row(ctx, l)
 		if err != nil {
-			return None{}, err
+			return err
 		}
-		row.Reactions = reactions[l.ID]
-		if err := f(row); err != nil {
-			return None{}, stopped(err)
+		reactions, err := e.Reactions(ctx, l.Room, l.ID)
+		if err != nil {
+			return err
 		}
-	}
-	return None{}, nil
+		for _, reaction := range reactions {
+			row.Reactions = react(row.Reactions, reaction)
+		}
+		return f(row)
+	})
+	return None{}, stopped(err)
 }
 
 // stands reports whether an event says something of its own: edits, deletions
