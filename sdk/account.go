@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
@@ -43,7 +44,7 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 		return nil, words, err
 	}
 	defer node.Wipe()
-	e, err := setUp(ctx, c, account{Server: n.Server, Name: n.Name, Username: n.Username}, node)
+	e, err := setUp(ctx, c, account{Server: n.Server, Name: n.Name, Username: n.Username, Profile: 1}, node)
 	if err != nil {
 		return nil, words, err
 	}
@@ -54,18 +55,35 @@ func Create(ctx context.Context, c Config, n NewAccount) (*Engine, phrase.Phrase
 	if err != nil {
 		return nil, words, fmt.Errorf("make the account's own room: %w", err)
 	}
-	// A name is its identity's for good: it is taken when nothing else can be refused.
-	if err := e.publishProfile(ctx, node); err != nil {
-		if delivery.CodeOf(err) == delivery.CodeConflict {
-			err = fmt.Errorf("@%s: %w", n.Username, err)
-		}
-		return nil, words, err
-	}
 	e.account.SelfRoom = &self
 	if err := e.putSnapshot(ctx); err != nil {
 		return nil, words, err
 	}
-	return e, words, e.ready(ctx)
+	if err := e.begins(ctx, node); err != nil {
+		return nil, words, err
+	}
+	return e, words, nil
+}
+
+// nameTime is how long taking a name may take once it has begun.
+const nameTime = 30 * time.Second
+
+// begins takes the account's name and makes it ready. A name is its identity's for
+// good, so it is taken when nothing else can be refused, and a context that ends
+// meanwhile does not come between it and a phrase that nobody has seen.
+func (e *Engine) begins(ctx context.Context, node phrase.Account) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nameTime)
+	defer cancel()
+	if err := e.publishProfile(ctx, node); err != nil {
+		if delivery.CodeOf(err) == delivery.CodeConflict {
+			err = fmt.Errorf("@%s: %w", e.account.Username, err)
+		}
+		return err
+	}
+	return e.ready(ctx)
 }
 
 // Restore brings an account back on a new device from its phrase alone: name,
@@ -328,7 +346,6 @@ func (e *Engine) publishProfile(ctx context.Context, node phrase.Account) error 
 		return err
 	}
 	defer key.Wipe()
-	e.account.Profile++
 	rec, err := identity.SignUsername(identity.UsernameFields{
 		Identity: e.account.Identity, Username: e.account.Username, Version: e.account.Profile, IssuedAt: uint64(e.Now().Unix()),
 		Profile: identity.PublicProfile{DisplayName: e.account.Name, About: e.account.About},
@@ -363,6 +380,7 @@ func (e *Engine) SetProfile(ctx context.Context, name, about, username string, w
 	}
 	before := e.account
 	e.account.Name, e.account.About, e.account.Username = name, about, username
+	e.account.Profile++
 	if err := e.publishProfile(ctx, node); err != nil {
 		e.account = before
 		return err

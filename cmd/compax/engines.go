@@ -67,7 +67,8 @@ func create(ctx context.Context, a *app, profile, dir string, n newAccount) (loc
 	if err != nil {
 		return local.Self{}, words, errors.Join(err, c.Store.Close())
 	}
-	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
+	// The account is there, and its phrase must be shown whatever ends ctx now.
+	self, err := local.OverEngine(e, profile).Self(context.WithoutCancel(ctx), local.None{})
 	return self, words, errors.Join(err, e.Close())
 }
 
