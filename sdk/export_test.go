@@ -121,3 +121,6 @@ func (e *Engine) Bundles(ctx context.Context) (map[wire.CipherSuite][]uint64, er
 	})
 	return out, err
 }
+
+// WriteSnapshot is putSnapshot.
+func (e *Engine) WriteSnapshot(ctx context.Context) error { return e.putSnapshot(ctx) }

@@ -404,7 +404,7 @@ func (e *Engine) ownWord(tx Tx, r *room, l Line, v content.Verified) error {
 	if _, err := get(tx, TablePerson, v.Identity.String(), &p); err != nil {
 		return err
 	}
-	p.Verified = !v.Revoked
+	p.judge(!v.Revoked, v.At)
 	return put(tx, TablePerson, v.Identity.String(), p)
 }
 

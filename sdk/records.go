@@ -79,6 +79,27 @@ type Person struct {
 	Bot      bool               `json:"bot,omitempty"`
 	Contact  bool               `json:"contact,omitempty"`  // not a stranger
 	Verified bool               `json:"verified,omitempty"` // safety numbers were compared
+	// Judged is when Verified was said or taken back, Unix milliseconds by the clock of
+	// the device that did, and above every such time that it knew of.
+	Judged uint64 `json:"judged,omitempty"`
+}
+
+// judge notes that the person was verified, or that it was taken back, at a time.
+func (p *Person) judge(verified bool, at uint64) {
+	p.Verified, p.Judged = verified, max(at, p.Judged+1)
+}
+
+// with is p and what another device of this account knew of the same person: what was
+// said last of whether they are verified counts, and a contact stays one.
+func (p Person) with(old Person) Person {
+	p.Contact = p.Contact || old.Contact
+	switch {
+	case p.Judged < old.Judged:
+		p.Verified, p.Judged = old.Verified, old.Judged
+	case p.Judged == old.Judged:
+		p.Verified = p.Verified || old.Verified
+	}
+	return p
 }
 
 // waiting is a message of the outbox.

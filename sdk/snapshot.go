@@ -211,10 +211,9 @@ func (e *Engine) merge(ctx context.Context, s *snapshot) error {
 			return err
 		}
 		for _, p := range people {
-			old := s.People[p.Identity]
-			if p.Contact || p.Verified || old.Contact {
-				p.Contact, p.Verified = p.Contact || old.Contact, p.Verified || old.Verified
-				s.People[p.Identity] = p
+			old, kept := s.People[p.Identity]
+			if p.Contact || p.Verified || kept {
+				s.People[p.Identity] = p.with(old)
 			}
 		}
 		return nil

@@ -271,7 +271,7 @@ func (e *Engine) Verify(ctx context.Context, other identity.PublicKey, revoke bo
 		if _, err := get(tx, TablePerson, other.String(), &p); err != nil {
 			return err
 		}
-		p.Verified = !revoke
+		p.judge(!revoke, uint64(e.nowMS()))
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 			return err
 		}
