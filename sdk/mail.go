@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -156,7 +157,7 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 			e.Warn("an invitation cannot be used: %v", err)
 			return true, nil
 		}
-		return true, e.join(ctx, id, m.StartSeq, joined, s)
+		return true, e.join(ctx, id, m.StartSeq, m.CreatedMS, joined, s)
 	}
 	q := Request{
 		Room: id, Kind: to.Kind, Mail: m.ID, Epoch: m.Epoch, StartSeq: m.StartSeq, Welcome: m.Welcome,
@@ -261,15 +262,16 @@ func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint6
 	return joined, s, nil
 }
 
-// join stores a room that was entered by Welcome and uses the key package up.
-func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, j *mls.Joined, s state) error {
+// join stores a room that was entered by Welcome and uses the key package up. sentMS
+// is when the service says that the Welcome was sent.
+func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, sentMS int64, j *mls.Joined, s state) error {
 	r, done, err := e.enterAny(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer done()
 	rec := e.newRecord(id, s, startSeq)
-	rec.Lost = r.rec.Lost
+	rec.Lost, rec.Caught = r.rec.Lost, e.invitedAt(sentMS, r.rec.Caught, j.Bundle)
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
 	if old := r.rec; old.ID == id {
 		rec.First, rec.Past, rec.Gaps, rec.Away = old.First, old.Past, old.Gaps, old.Away
@@ -332,6 +334,15 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	return nil
 }
 
+// invitedAt is up to when a room that is entered by Welcome counts as read: opening
+// an invitation that waited is not reading the chat to its end. The service says when
+// it was sent, but nothing before this device made the key package that it is for, by
+// its own clock, or before it last read the room to its end; and nothing to come.
+func (e *Engine) invitedAt(sentMS, caught int64, b *mls.KeyPackageBundle) int64 {
+	made := time.Unix(int64(b.KeyPackage.LeafNode.Lifetime.NotBefore), 0).Add(clockSkew).UnixMilli()
+	return min(max(sentMS, made, caught), e.nowMS())
+}
+
 // enterAny takes the turn of a room that may not be known yet.
 func (e *Engine) enterAny(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
 	e.mu.Lock()
@@ -385,7 +396,7 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 	if err := e.befriend(ctx, q.From); err != nil { // first: once in the room nothing is left to accept
 		return err
 	}
-	if err := e.join(ctx, id, q.StartSeq, joined, s); err != nil {
+	if err := e.join(ctx, id, q.StartSeq, q.TimeMS, joined, s); err != nil {
 		return err
 	}
 	if err := e.client.AckMail(ctx, q.Mail); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -274,5 +275,40 @@ func TestAttackSaysThatMessagesAreGone(t *testing.T) {
 	tablet.say(room, "welcome back")
 	if got := ada.read(room); got[len(got)-1] != "welcome back" {
 		t.Errorf("ada reads %q", got)
+	}
+}
+
+// TestInvitationThatWaited: an invitation waited for longer than messages are kept.
+// Opening it is not reading the chat to its end: who comes then has been away, and
+// goes on by the word of an identity that it knows, on a device that came since.
+func TestInvitationThatWaited(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Waited")
+	must(t, err)
+	must(t, ada.Add(ctx, room, bob.Identity()))
+	tablet := ada.another(h, "tablet")
+	tablet.say(room, "where are you")
+	gone, err := json.Marshal((&delivery.Error{Code: delivery.CodeTrimmed, Detail: "past retention", Seq: 100}).Problem())
+	must(t, err)
+	b := bob.later(31 * 24 * time.Hour)
+	b.answer = func(method, path string, _ url.Values) (int, string, []byte) {
+		switch {
+		case strings.HasSuffix(path, "/log") && b.commits.Load() == 0:
+			return 410, delivery.ProblemType, gone
+		case method == http.MethodPost && strings.HasSuffix(path, "/keypackages"):
+			return 200, "application/json", []byte("{}") // the service's clock stands still: to it they are not valid yet
+		}
+		return 0, "", nil
+	}
+	must(t, bob.Accept(ctx, room))
+	must(t, bob.Refresh(ctx, room))
+	if b.commits.Load() != 1 {
+		t.Errorf("%d commits", b.commits.Load())
+	}
+	tablet.say(room, "here you are")
+	if got := bob.read(room); got[len(got)-1] != "here you are" {
+		t.Errorf("bob reads %q", got)
 	}
 }

@@ -41,7 +41,7 @@ type Room struct {
 	Cursor    uint64              `json:"cursor"`              // everything up to it is processed
 	Heard     uint64              `json:"heard"`               // everything up to it was given to a listener
 	Read      uint64              `json:"read"`                // everything up to it was seen by a person
-	Caught    int64               `json:"caught,omitempty"`    // when the log was last read to its end, this device's clock, to the hour
+	Caught    int64               `json:"caught,omitempty"`    // when the log was last read to its end, this device's clock, to the hour; see invitedAt
 	Renew     string              `json:"renew,omitempty"`     // why this leaf must be replaced before anything is sent
 	Leaving   bool                `json:"leaving,omitempty"`   // another device of this account left: this one follows
 	Announced int64               `json:"announced,omitempty"`

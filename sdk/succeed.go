@@ -244,7 +244,7 @@ func (e *Engine) joinSuccessors(ctx context.Context) error {
 	for _, q := range waiting {
 		joined, s, err := e.followInto(ctx, q)
 		if err == nil && joined != nil {
-			if err = e.join(ctx, q.Room, q.StartSeq, joined, s); err == nil {
+			if err = e.join(ctx, q.Room, q.StartSeq, q.TimeMS, joined, s); err == nil {
 				err = e.client.AckMail(ctx, q.Mail)
 			}
 		}
