@@ -77,7 +77,7 @@ func (e *Engine) begins(ctx context.Context, node phrase.Account) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nameTime)
 	defer cancel()
-	if err := e.publishProfile(ctx, node); err != nil {
+	if err := e.publishProfile(ctx, node, e.account); err != nil {
 		if delivery.CodeOf(err) == delivery.CodeConflict {
 			err = fmt.Errorf("@%s: %w", e.account.Username, err)
 		}
@@ -147,7 +147,14 @@ func (e *Engine) ready(ctx context.Context) error {
 	return e.Store.Update(ctx, e.saveAccount)
 }
 
-func (e *Engine) saveAccount(tx Tx) error { return put(tx, TableSetting, settingAccount, e.account) }
+func (e *Engine) saveAccount(tx Tx) error { return put(tx, TableSetting, settingAccount, e.self()) }
+
+// self is the account as it is now.
+func (e *Engine) self() account {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.account
+}
 
 // setUp makes a device, attests it and makes it known.
 func setUp(ctx context.Context, c Config, a account, node phrase.Account) (*Engine, error) {
@@ -339,34 +346,41 @@ func (e *Engine) node(ctx context.Context, words *phrase.Phrase) (phrase.Account
 	return phrase.ParseAccount(b)
 }
 
-// publishProfile puts the signed public line of the account into the directory.
-func (e *Engine) publishProfile(ctx context.Context, node phrase.Account) error {
+// publishProfile puts the signed public line of an account into the directory, and
+// stores the account as it is from then on.
+func (e *Engine) publishProfile(ctx context.Context, node phrase.Account, a account) error {
 	key, err := node.Identity()
 	if err != nil {
 		return err
 	}
 	defer key.Wipe()
 	rec, err := identity.SignUsername(identity.UsernameFields{
-		Identity: e.account.Identity, Username: e.account.Username, Version: e.account.Profile, IssuedAt: uint64(e.Now().Unix()),
-		Profile: identity.PublicProfile{DisplayName: e.account.Name, About: e.account.About},
+		Identity: a.Identity, Username: a.Username, Version: a.Profile, IssuedAt: uint64(e.Now().Unix()),
+		Profile: identity.PublicProfile{DisplayName: a.Name, About: a.About},
 	}, key)
 	if err != nil {
 		return err
 	}
 	if err := e.client.PutProfile(ctx, rec.Bytes()); err != nil {
-		return err
+		return e.fail(ctx, err)
 	}
 	return e.Store.Update(ctx, func(tx Tx) error {
 		if err := tx.Put(TableSetting, settingProfile, rec.Bytes()); err != nil {
 			return err
 		}
-		return e.saveAccount(tx)
+		if a.Ready { // else its snapshot was put with this name already
+			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+				return err
+			}
+		}
+		return put(tx, TableSetting, settingAccount, a)
 	})
 }
 
-// SetProfile changes name (at most identity.MaxDisplayName bytes), about and
-// username. A device without the account's key needs the phrase (ErrNoKey;
-// [delivery.CodeConflict] when the username is taken).
+// SetProfile changes name (1 to identity.MaxDisplayName bytes), about (at most
+// identity.MaxAbout bytes) and username. A device without the account's key needs the
+// phrase (ErrNoKey, identity.ErrFormat; [delivery.CodeConflict] when the username is
+// taken). One that was interrupted may be done again.
 func (e *Engine) SetProfile(ctx context.Context, name, about, username string, words *phrase.Phrase) error {
 	node, err := e.node(ctx, words)
 	if err != nil {
@@ -378,15 +392,45 @@ func (e *Engine) SetProfile(ctx context.Context, name, about, username string, w
 			return err
 		}
 	}
-	before := e.account
-	e.account.Name, e.account.About, e.account.Username = name, about, username
-	e.account.Profile++
-	if err := e.publishProfile(ctx, node); err != nil {
-		e.account = before
+	if name == "" {
+		return fmt.Errorf("%w: a name has 1 to %d bytes", identity.ErrFormat, identity.MaxDisplayName)
+	}
+	published, err := e.publishedProfile(ctx)
+	if err != nil {
 		return err
 	}
-	if err := e.dirty(ctx); err != nil {
+	a := e.self()
+	a.Name, a.About, a.Username, a.Profile = name, about, username, max(a.Profile, published)+1
+	if err := e.publishProfile(ctx, node, a); err != nil {
 		return err
 	}
+	e.mu.Lock()
+	e.account.Name, e.account.About, e.account.Username, e.account.Profile = a.Name, a.About, a.Username, a.Profile
+	e.mu.Unlock()
 	return e.flushSnapshot(ctx)
+}
+
+// publishedProfile is the version of the account's line in the directory, 0 when it has
+// none: another device of the account may have changed it, or this one, before it was
+// interrupted.
+func (e *Engine) publishedProfile(ctx context.Context) (uint64, error) {
+	raw, err := e.client.Person(ctx, e.account.Identity)
+	if delivery.CodeOf(err) == delivery.CodeNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, e.fail(ctx, err)
+	}
+	u, err := identity.ParseUsernameRecord(raw)
+	if err != nil {
+		return 0, fmt.Errorf("the account's line in the directory: %w", err)
+	}
+	rec, err := u.Verify()
+	if err != nil {
+		return 0, fmt.Errorf("the account's line in the directory: %w", err)
+	}
+	if rec.Fields().Identity != e.account.Identity {
+		return 0, fmt.Errorf("%w: the directory gives somebody else's line for this account", identity.ErrKey)
+	}
+	return rec.Fields().Version, nil
 }

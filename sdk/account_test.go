@@ -3,11 +3,15 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -76,4 +80,54 @@ func TestATakenNameIsItsAccounts(t *testing.T) {
 		t.Fatalf("@ada is %v: %v", id, err)
 	}
 	must(t, p.Sync(t.Context()))
+}
+
+// TestAProfileIsChangedAgainAfterALostAnswer: the service took a change and nobody
+// here knows. The next one goes over it, also from another device, and whoever asks
+// meanwhile for the name gets one that was whole.
+func TestAProfileIsChangedAgainAfterALostAnswer(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	second := ada.again(h)
+	b := ada.through()
+	b.lose = func(path string) bool { return path == "/v1/profile" }
+	if err := ada.SetProfile(ctx, "Ada L.", "", "ada", nil); !errors.Is(err, client.ErrOffline) {
+		t.Fatalf("a change whose answer is lost ends with %v", err)
+	}
+	if ada.Name() != "ada" {
+		t.Errorf("the name is %q before anybody confirmed it", ada.Name())
+	}
+	b.lose = nil
+	ada.restart()
+	asked := make(chan string)
+	go func() {
+		defer close(asked)
+		for range 1000 {
+			if name := ada.Name(); name != "ada" && name != "Ada B." {
+				asked <- name
+			}
+		}
+	}()
+	must(t, ada.SetProfile(ctx, "Ada B.", "Tea", "ada", nil))
+	for name := range asked {
+		t.Errorf("the name is %q", name)
+	}
+	must(t, second.SetProfile(ctx, "Ada K.", "Coffee", "ada_k", nil)) // it has not heard of the two
+	id, err := bob.Find(ctx, "@ada_k")
+	must(t, err)
+	if p, err := bob.Person(ctx, id); err != nil || id != ada.Identity() || p.Name != "Ada K." {
+		t.Errorf("bob finds %+v: %v", p, err)
+	}
+	for name, wrong := range map[string]string{"": "", strings.Repeat("a", identity.MaxDisplayName+1): "", "Ada": strings.Repeat("a", identity.MaxAbout+1)} {
+		if err := second.SetProfile(ctx, name, wrong, "ada_k", nil); !errors.Is(err, identity.ErrFormat) {
+			t.Errorf("a name of %d bytes, about of %d: %v", len(name), len(wrong), err)
+		}
+	}
+	if second.Name() != "Ada K." {
+		t.Errorf("what was refused is the name: %q", second.Name())
+	}
+	if name := ada.again(h).Name(); name != "Ada K." {
+		t.Errorf("the phrase brings back %q", name)
+	}
 }

@@ -38,7 +38,7 @@ type Config struct {
 // Engine is one account on one device. It is safe for concurrent use.
 type Engine struct {
 	Config
-	account account
+	account account // its name, about, username and version are guarded by mu once it is ready: see self
 	device  phrase.Key
 	cred    identity.Credential
 	client  *client.Client
@@ -226,7 +226,7 @@ func (e *Engine) Identity() identity.PublicKey { return e.account.Identity }
 func (e *Engine) Device() identity.DeviceID { return e.account.Device }
 
 // Name is what the account calls itself.
-func (e *Engine) Name() string { return e.account.Name }
+func (e *Engine) Name() string { return e.self().Name }
 
 // Server is the address of the account's service.
 func (e *Engine) Server() string { return e.account.Server }
@@ -273,7 +273,7 @@ func (e *Engine) bell() <-chan struct{} {
 	return e.rung
 }
 
-// nowMS is the service's clock as far as it is known, else ours.
+// nowMS is this device's clock, Unix milliseconds.
 func (e *Engine) nowMS() int64 { return e.Now().UnixMilli() }
 
 // login is the engine as client.Account.

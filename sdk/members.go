@@ -268,11 +268,12 @@ func (e *Engine) introduce(ctx context.Context, r *room) error {
 // once a day.
 func (e *Engine) announce(ctx context.Context, r *room) error {
 	const day = 24 * 60 * 60 * 1000
-	if r.rec.Kind == delivery.RoomSelf || r.rec.Profile == e.account.Profile && e.nowMS()-r.rec.Announced < day {
+	me := e.self()
+	if r.rec.Kind == delivery.RoomSelf || r.rec.Profile == me.Profile && e.nowMS()-r.rec.Announced < day {
 		return nil
 	}
-	p := content.Profile{Name: e.account.Name, About: e.account.About, Version: e.account.Profile}
-	r.rec.Profile, r.rec.Announced = e.account.Profile, e.nowMS()
+	p := content.Profile{Name: me.Name, About: me.About, Version: me.Profile}
+	r.rec.Profile, r.rec.Announced = me.Profile, e.nowMS()
 	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
 		h.Expires = nil
 		return content.New(h, p)

@@ -72,7 +72,8 @@ func (e *Engine) pin(ctx context.Context, name string, f identity.UsernameFields
 func (e *Engine) Person(ctx context.Context, id identity.PublicKey) (Person, error) {
 	p := Person{Identity: id}
 	if id == e.account.Identity {
-		p.Name, p.Username, p.Version, p.Contact = e.account.Name, e.account.Username, e.account.Profile, true
+		me := e.self()
+		p.Name, p.Username, p.Version, p.Contact = me.Name, me.Username, me.Profile, true
 		return p, nil
 	}
 	err := e.Store.View(ctx, func(tx Tx) error {

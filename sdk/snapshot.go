@@ -177,8 +177,8 @@ func (e *Engine) fetchSnapshot(ctx context.Context) (uint64, snapshot, error) {
 
 // merge puts this profile's rooms and people over s.
 func (e *Engine) merge(ctx context.Context, s *snapshot) error {
-	if e.account.Profile >= s.Profile {
-		s.Name, s.About, s.Username, s.Profile = e.account.Name, e.account.About, e.account.Username, e.account.Profile
+	if me := e.self(); me.Profile >= s.Profile {
+		s.Name, s.About, s.Username, s.Profile = me.Name, me.About, me.Username, me.Profile
 	}
 	if s.SelfRoom == nil {
 		s.SelfRoom = e.account.SelfRoom
