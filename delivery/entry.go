@@ -130,5 +130,13 @@ type Membership struct {
 	Until    uint64 // the commit that removed it; 0 = still a member
 }
 
+// OwedRemoval is the membership of a revoked device that its room still has, and
+// where the room stands.
+type OwedRemoval struct {
+	Membership
+	Epoch       uint64
+	Incarnation uint32
+}
+
 // Current reports whether the device is a member now.
 func (m Membership) Current() bool { return m.Until == 0 }

@@ -48,6 +48,9 @@ type Accounts interface {
 	DeviceByKey(ctx context.Context, key identity.DevicePublicKey) (Device, error)
 	// Devices are an identity's devices, by enrolment.
 	Devices(ctx context.Context, id identity.PublicKey) ([]Device, error)
+	// LastSeen is when devices were last seen, in milliseconds; those that are not
+	// enrolled are not in it.
+	LastSeen(ctx context.Context, ids []identity.DeviceID) (map[identity.DeviceID]int64, error)
 
 	// OpenSession inserts the session. copied is true when the stored counter is
 	// neither s.Have nor s.Want (and is not unset): two copies of one profile
@@ -75,10 +78,10 @@ type Accounts interface {
 	// names somebody else's device id.
 	Revoked(ctx context.Context, id identity.PublicKey, device identity.DeviceID) (StoredRevocation, error)
 	// RevokedMembers are current memberships of revoked devices: removals that the
-	// rooms still owe, by device and then by room in an order of the store's. It
-	// gives those behind after, whose Device and Room alone count; the zero
-	// Membership stands before all.
-	RevokedMembers(ctx context.Context, after Membership, limit int) ([]Membership, error)
+	// rooms still owe, by device and then by room in an order of the store's. Rooms
+	// that have a successor owe none. It gives those behind after, whose Device and
+	// Room alone count; the zero Membership stands before all.
+	RevokedMembers(ctx context.Context, after Membership, limit int) ([]OwedRemoval, error)
 
 	// UseNonce spends a nonce of a device key until expiresMS. fresh is false for
 	// a replay.

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 )
@@ -24,34 +22,38 @@ func (s *Server) idleDevices(c *call) error {
 		return delivery.ErrNotFound
 	}
 	limit := s.Now().Add(-delivery.IdleAfter).UnixMilli()
-	away := map[identity.PublicKey][]delivery.Device{}
-	out := delivery.IdleResponse{Devices: []identity.DeviceID{}}
+	var asked []identity.DeviceID
+	owner := map[identity.DeviceID]identity.PublicKey{}
 	for _, m := range f.roster.Members() {
-		if f.roster.Has(m.Identity) < 2 {
-			continue // its only leaf
-		}
-		d, err := s.store.Device(c, m.Device)
-		switch {
-		case errors.Is(err, delivery.ErrNotFound): // revoked, and being removed
-		case err != nil:
-			return err
-		case d.SeenMS <= limit:
-			away[m.Identity] = append(away[m.Identity], d)
+		if f.roster.Has(m.Identity) > 1 { // else it is its only leaf
+			asked = append(asked, m.Device)
+			owner[m.Device] = m.Identity
 		}
 	}
+	seen, err := s.store.LastSeen(c, asked) // none of those that are revoked, and being removed
+	if err != nil {
+		return err
+	}
+	away := map[identity.PublicKey][]identity.DeviceID{}
+	for _, d := range asked {
+		if at, enrolled := seen[d]; enrolled && at <= limit {
+			away[owner[d]] = append(away[owner[d]], d)
+		}
+	}
+	out := delivery.IdleResponse{Devices: []identity.DeviceID{}}
 	for who, list := range away {
 		latest := -1
 		if len(list) == f.roster.Has(who) {
 			latest = 0
 			for i, d := range list {
-				if d.SeenMS > list[latest].SeenMS {
+				if seen[d] > seen[list[latest]] {
 					latest = i
 				}
 			}
 		}
 		for i, d := range list {
 			if i != latest {
-				out.Devices = append(out.Devices, d.ID)
+				out.Devices = append(out.Devices, d)
 			}
 		}
 	}

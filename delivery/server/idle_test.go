@@ -13,6 +13,8 @@ import (
 // identity's last leaf, and nothing is done about them. Who is no member is told nothing.
 func TestIdleDevices(t *testing.T) {
 	w := newWorld(t)
+	count := &tallying{Store: w.store}
+	w.store = count
 	in := w.start()
 	p := in.people("ada", "bob", "eve")
 	ada, bob, eve := p[0], p[1], p[2]
@@ -25,7 +27,11 @@ func TestIdleDevices(t *testing.T) {
 		t.Helper()
 		check(t, by.login())
 		var out delivery.IdleResponse
+		before := count.devices.Load()
 		check(t, by.json(delivery.RouteIdle, nil, &out, id.String()))
+		if n := count.devices.Load() - before; n != 0 {
+			t.Errorf("%d devices were read one by one", n)
+		}
 		return out.Devices
 	}
 	if got := idle(ada); len(got) != 0 {

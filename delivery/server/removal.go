@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -23,23 +24,68 @@ func (s *Server) removalLoop(ctx context.Context) {
 	})
 }
 
+// removals are the owed removals that their rooms are known to hold: of each where
+// the room stood when it was seen. While the room stands there nothing drops one, so
+// what waits for weeks for members to commit it is not looked for every minute.
+type removals struct {
+	mu   sync.Mutex // guards held
+	held map[owedBy]standing
+}
+
+// owedBy names a removal, standing an epoch of a room that may have been restored.
+type (
+	owedBy struct {
+		room   delivery.RoomID
+		device identity.DeviceID
+	}
+	standing struct {
+		epoch       uint64
+		incarnation uint32
+	}
+)
+
+// maxHeldRemovals bounds what is remembered to about 6 MiB; further ones are looked
+// for in each round.
+const maxHeldRemovals = 1 << 16
+
+func (r *removals) known(o delivery.OwedRemoval) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.held[owedBy{o.Room, o.Device}]
+	return known && at == standing{o.Epoch, o.Incarnation}
+}
+
 // ProposeRemovals proposes every removal that a room owes and does not hold, batch
 // by batch. What waits for members to commit it stays owed and is passed over, so
 // rooms where nobody is awake hide no other.
 func (s *Server) ProposeRemovals(ctx context.Context) error {
+	held := map[owedBy]standing{} // of this round: what is not owed any more is forgotten
 	var last delivery.Membership
 	for {
 		owed, err := s.store.RevokedMembers(ctx, last, s.RemovalBatch)
 		if err != nil {
 			return err
 		}
-		for _, m := range owed {
-			if m.Room.Home() == s.Home {
-				s.countRemoval(s.proposeRemoval(ctx, m))
+		for _, o := range owed {
+			last = o.Membership
+			if o.Room.Home() != s.Home {
+				continue
 			}
-			last = m
+			if !s.removals.known(o) {
+				epoch, err := s.proposeRemoval(ctx, o.Membership)
+				s.countRemoval(err)
+				if err != nil && !errors.Is(err, errHeldAlready) || epoch != o.Epoch {
+					continue // the next round looks again
+				}
+			}
+			if len(held) < maxHeldRemovals {
+				held[owedBy{o.Room, o.Device}] = standing{o.Epoch, o.Incarnation}
+			}
 		}
 		if len(owed) < s.RemovalBatch {
+			s.removals.mu.Lock()
+			defer s.removals.mu.Unlock()
+			s.removals.held = held
 			return nil
 		}
 	}
@@ -61,35 +107,37 @@ func (s *Server) countRemoval(err error) {
 
 var errHeldAlready = errors.New("server: the room holds this removal already")
 
-func (s *Server) proposeRemoval(ctx context.Context, m delivery.Membership) error {
+// proposeRemoval has the room hold the removal and says in which epoch: nil when it
+// was proposed, errHeldAlready when it was held.
+func (s *Server) proposeRemoval(ctx context.Context, m delivery.Membership) (epoch uint64, err error) {
 	revoked, err := s.store.Revoked(ctx, m.Identity, m.Device)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for range maxTries {
-		in, p, err := s.removal(ctx, m, revoked.Bytes)
+		f, err := s.follow(ctx, m.Room)
 		if err != nil {
-			return err
+			return 0, err
+		}
+		in, p, err := s.removal(ctx, f, m, revoked.Bytes)
+		if err != nil {
+			return f.epoch, err
 		}
 		done, err := s.order(ctx, in, p)
 		if errors.Is(err, errMoved) || delivery.CodeOf(err) == delivery.CodeStaleEpoch {
 			continue
 		}
 		if err != nil {
-			return err
+			return f.epoch, err
 		}
 		s.appended(ctx, in, p, done)
-		return nil
+		return f.epoch, nil
 	}
-	return errMoved
+	return 0, errMoved
 }
 
-// removal makes and checks the home's proposal in the room's present epoch.
-func (s *Server) removal(ctx context.Context, m delivery.Membership, revocation []byte) (*incoming, *plan, error) {
-	f, err := s.follow(ctx, m.Room)
-	if err != nil {
-		return nil, nil, err
-	}
+// removal makes and checks the home's proposal in an epoch of the room.
+func (s *Server) removal(ctx context.Context, f *followed, m delivery.Membership, revocation []byte) (*incoming, *plan, error) {
 	target, in := f.roster.Device(m.Device)
 	if !in {
 		return nil, nil, errHeldAlready // it is out already

@@ -113,6 +113,7 @@ type Server struct {
 	sockets  sockets
 	usages   usages
 	healing  healing
+	removals removals
 	pressure pressure
 	metrics  *metrics
 	handler  http.Handler

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -114,6 +115,33 @@ func (s *Store) Devices(ctx context.Context, id identity.PublicKey) (list []deli
 	return list, err
 }
 
+// seenAtOnce is how many devices one statement asks for: it bounds a message to the
+// database to 32 KiB.
+const seenAtOnce = 1024
+
+// LastSeen reads when devices were last seen.
+func (s *Store) LastSeen(ctx context.Context, ids []identity.DeviceID) (map[identity.DeviceID]int64, error) {
+	seen := make(map[identity.DeviceID]int64, len(ids))
+	for piece := range slices.Chunk(ids, seenAtOnce) {
+		list := make([][]byte, len(piece))
+		for i := range piece {
+			list[i] = piece[i][:]
+		}
+		if err := s.list(ctx, "SELECT id, seen_ms FROM devices WHERE id = ANY($1)", []any{list}, func(scan func(...any) error) error {
+			var raw []byte
+			var at int64
+			if err := scan(&raw, &at); err != nil {
+				return err
+			}
+			seen[identity.DeviceID(raw)] = at
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
 // cascade is what goes with a device's row. Whoever adds to it holds the row.
 var cascade = []string{
 	"DELETE FROM sessions WHERE device = $1",
@@ -192,12 +220,23 @@ func (s *Store) Revoked(ctx context.Context, id identity.PublicKey, device ident
 }
 
 // RevokedMembers reads current memberships of revoked devices, behind one.
-func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.Membership, err error) {
-	err = s.list(ctx, "SELECT "+memberColumns+` FROM revocations v
-		JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0 JOIN rooms r ON r.n = m.room
+func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.OwedRemoval, err error) {
+	err = s.list(ctx, "SELECT "+memberColumns+`, r.epoch, r.incarnation FROM revocations v
+		JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0
+		JOIN rooms r ON r.n = m.room AND r.status <> $4
 		WHERE v.device >= $1 AND (v.device > $1 OR m.room > coalesce((SELECT n FROM rooms WHERE id = $2), 0))
 		ORDER BY v.device, m.room LIMIT $3`,
-		[]any{after.Device[:], after.Room[:], int64(limit)}, memberships(&list))
+		[]any{after.Device[:], after.Room[:], int64(limit), int64(delivery.RoomSucceeded)}, func(scan func(...any) error) error {
+			var owed delivery.OwedRemoval
+			var one []delivery.Membership
+			err := memberships(&one)(func(dst ...any) error { return scan(append(dst, &owed.Epoch, &owed.Incarnation)...) })
+			if err != nil {
+				return err
+			}
+			owed.Membership = one[0]
+			list = append(list, owed)
+			return nil
+		})
 	return list, err
 }
 

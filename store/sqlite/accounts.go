@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -103,6 +105,42 @@ func (s *Store) Devices(ctx context.Context, id identity.PublicKey) (list []deli
 	return list, err
 }
 
+// seenAtOnce is how many devices one statement asks for: each needs a parameter,
+// and every number of them would be a statement of its own to keep.
+const seenAtOnce = 64
+
+var lastSeen = "SELECT id, seen_ms FROM devices WHERE id IN (?" + strings.Repeat(", ?", seenAtOnce-1) + ")"
+
+// LastSeen reads when devices were last seen.
+func (s *Store) LastSeen(ctx context.Context, ids []identity.DeviceID) (map[identity.DeviceID]int64, error) {
+	seen := make(map[identity.DeviceID]int64, len(ids))
+	err := s.read(ctx, func(c *conn) error {
+		args := make([]any, seenAtOnce)
+		for piece := range slices.Chunk(ids, seenAtOnce) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			clear(args) // NULL is nobody's id
+			for i := range piece {
+				args[i] = piece[i][:]
+			}
+			if err := c.query(lastSeen, func(r row) error {
+				var id identity.DeviceID
+				r.bytes(0, id[:])
+				seen[id] = r.int(1)
+				return nil
+			}, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return seen, nil
+}
+
 // cascade is what goes with a device's row.
 var cascade = []string{
 	"DELETE FROM sessions WHERE device = ?",
@@ -178,16 +216,16 @@ func (s *Store) Revoked(ctx context.Context, id identity.PublicKey, device ident
 }
 
 // RevokedMembers reads current memberships of revoked devices, behind one.
-func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.Membership, err error) {
+func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, limit int) (list []delivery.OwedRemoval, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(`SELECT m.device, m.identity, m.leaf, m.from_seq, m.until_seq, r.id
+		return c.query(`SELECT m.device, m.identity, m.leaf, m.from_seq, m.until_seq, r.id, r.epoch, r.incarnation
 			FROM revocations v JOIN memberships m ON m.device = v.device AND m.identity = v.identity AND m.until_seq = 0
-			JOIN rooms r ON r.n = m.room
+			JOIN rooms r ON r.n = m.room AND r.status <> ?4
 			WHERE v.device >= ?1 AND (v.device > ?1 OR m.room > coalesce((SELECT n FROM rooms WHERE id = ?2), 0))
 			ORDER BY v.device, m.room LIMIT ?3`, func(r row) error {
-			list = append(list, membershipIn(r))
+			list = append(list, delivery.OwedRemoval{Membership: membershipIn(r), Epoch: r.uint(6), Incarnation: uint32(r.int(7))})
 			return nil
-		}, after.Device[:], after.Room[:], limit)
+		}, after.Device[:], after.Room[:], limit, delivery.RoomSucceeded)
 	})
 	return list, err
 }

@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
 )
 
 var devices = []contract{
@@ -73,6 +75,33 @@ var devices = []contract{
 		}
 		_, err := k.store.Device(k.ctx, deviceID(99))
 		k.is(err, delivery.ErrNotFound)
+	}},
+	{"when devices were last seen, of as many as are asked for", func(k *kit) {
+		var asked []identity.DeviceID
+		var all []int
+		for n := range 150 {
+			asked = append(asked, deviceID(1000+n))
+			if n%3 != 0 {
+				all = append(all, 1000+n)
+			}
+		}
+		k.enrol(all...)
+		must(k.store.OpenSession(k.ctx, session(1, 1001, 0, 1)))(k)
+		for _, n := range []int{0, 1, 63, 64, 65, 128, 150} {
+			got := must(k.store.LastSeen(k.ctx, asked[:n]))(k)
+			want := map[identity.DeviceID]int64{}
+			for _, id := range asked[:n] {
+				d, err := k.store.Device(k.ctx, id)
+				if err == nil {
+					want[id] = d.SeenMS
+				} else {
+					k.is(err, delivery.ErrNotFound)
+				}
+			}
+			if len(want) != n-(n+2)/3 || !maps.Equal(got, want) {
+				k.Fatalf("of %d devices %d were seen, want %d", n, len(got), len(want))
+			}
+		}
 	}},
 	{"a person's devices, by enrolment", func(k *kit) {
 		k.enrol(13, 11, 20, 12)

@@ -72,19 +72,19 @@ var revocations = []contract{
 		a, b := k.room(1, 10, 11), k.room(2, 11, 20)
 		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
 		got := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)
-		slices.SortFunc(got, func(x, y delivery.Membership) int { return int(x.Leaf) - int(y.Leaf) })
-		if want := []delivery.Membership{at(b, 11, 0, 0, 0), at(a, 11, 1, 0, 0)}; !reflect.DeepEqual(got, want) {
+		slices.SortFunc(got, func(x, y delivery.OwedRemoval) int { return int(x.Leaf) - int(y.Leaf) })
+		if want := []delivery.OwedRemoval{{Membership: at(b, 11, 0, 0, 0)}, {Membership: at(a, 11, 1, 0, 0)}}; !reflect.DeepEqual(got, want) {
 			k.Fatalf("owed %+v, want %+v", got, want)
 		}
 		must(k.store.Revoke(k.ctx, revocation(10), many))(k)
 		must(k.store.Revoke(k.ctx, revocation(20), many))(k)
-		var page []delivery.Membership
+		var page []delivery.OwedRemoval
 		var after delivery.Membership
 		for range 4 {
 			next := must(k.store.RevokedMembers(k.ctx, after, 1))(k)
 			equal(k, "in a page of one", len(next), 1)
-			after = next[0]
-			page = append(page, after)
+			after = next[0].Membership
+			page = append(page, next[0])
 		}
 		equal(k, "behind the last", len(must(k.store.RevokedMembers(k.ctx, after, 10))(k)), 0)
 		if all := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k); !reflect.DeepEqual(page, all) {
@@ -96,6 +96,24 @@ var revocations = []contract{
 			k.commit(id, 10, func(a *delivery.Advance) { a.Removed = []identity.DeviceID{deviceID(11)} })
 		}
 		equal(k, "owed after the removal", len(must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)), 0)
+	}},
+	{"a removal that is owed says where its room stands", func(k *kit) {
+		a, b := k.room(1, 10, 11), k.room(2, 11, 20)
+		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
+		k.commit(a, 10, func(*delivery.Advance) {})
+		k.ok(k.store.StartIncarnation(k.ctx, now))
+		for _, o := range must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k) {
+			r := must(k.store.Room(k.ctx, o.Room))(k)
+			equal(k, "epoch", o.Epoch, r.Epoch)
+			equal(k, "incarnation", o.Incarnation, r.Incarnation)
+		}
+		next := roomID(9)
+		k.with(b, func(tx delivery.RoomTx) error { return tx.SetStatus(delivery.RoomSucceeded, &next) })
+		k.reopen()
+		got := must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k)
+		if len(got) != 1 || got[0].Room != a || got[0].Epoch != 1 {
+			k.Fatalf("owed after one room has a successor: %+v", got)
+		}
 	}},
 	{"what the device had goes, what others have stays", func(k *kit) {
 		k.enrol(10, 11)
