@@ -159,7 +159,9 @@ func TestBlobLimits(t *testing.T) {
 	wantCode(t, begin(-1), delivery.CodeBadRequest)
 	wantCode(t, begin(1001), delivery.CodeTooLarge)
 	check(t, begin(1000))
-	wantCode(t, begin(501), delivery.CodeTooLarge)
+	if e := wantCode(t, begin(501), delivery.CodeTooLarge); !strings.Contains(e.Detail, "at most 1500 bytes a device: send or wait") {
+		t.Errorf("the refusal says %q", e.Detail)
+	}
 	check(t, begin(500))
 	// Two days later the loose uploads are gone, rows and bytes.
 	w.clock.add(looseBlobs + time.Second)
