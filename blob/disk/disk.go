@@ -29,7 +29,8 @@ type Store struct {
 	dir      string
 	root     *os.Root
 	location string
-	flush    func(dir *os.File) error // writes a directory's names to the medium
+	flush    func(dir *os.File) error  // writes a directory's names to the medium
+	settle   func(blob *os.File) error // writes a file's bytes to the medium
 
 	mu   sync.Mutex                // guards busy and made
 	busy map[delivery.BlobID]int64 // under way: how much of it is durable
@@ -56,7 +57,7 @@ func Open(dir string) (_ *Store, err error) {
 			err = errors.Join(err, root.Close())
 		}
 	}()
-	s := &Store{dir: dir, root: root, flush: syncDir, busy: make(map[delivery.BlobID]int64)}
+	s := &Store{dir: dir, root: root, flush: syncDir, settle: (*os.File).Sync, busy: make(map[delivery.BlobID]int64)}
 	if s.location, err = s.name(); err != nil {
 		return nil, fmt.Errorf("disk: name %s: %w", dir, err)
 	}
@@ -149,7 +150,7 @@ func (s *Store) Append(ctx context.Context, id delivery.BlobID, offset int64, r 
 		return 0, full(err)
 	}
 	n, err := copyTo(ctx, f, offset, r)
-	if e := f.Sync(); e != nil {
+	if e := s.settle(f); e != nil {
 		// What reached the medium is not known: nothing was taken.
 		return 0, full(errors.Join(err, e, f.Truncate(offset), f.Close()))
 	}
@@ -174,7 +175,8 @@ func (s *Store) end(id delivery.BlobID) {
 }
 
 // file opens a blob of exactly size bytes for writing; a blob of no bytes need
-// not exist. A new name is on the medium before the first byte is.
+// not exist. A new name is on the medium before the first byte is, also where an
+// earlier try made the file and ended before it had flushed the name.
 func (s *Store) file(id delivery.BlobID, size int64) (*os.File, error) {
 	shard, name := path(id)
 	f, err := s.root.OpenFile(name, os.O_WRONLY, 0)
@@ -190,6 +192,9 @@ func (s *Store) file(id delivery.BlobID, size int64) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && info.Size() != size {
 		err = delivery.ErrChanged
+	}
+	if err == nil && size == 0 {
+		err = s.sync(shard)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -257,7 +262,7 @@ func copyTo(ctx context.Context, f *os.File, offset int64, r io.Reader) (taken i
 
 // Open reads a part of a blob. What is being appended meanwhile is not in it.
 func (s *Store) Open(ctx context.Context, id delivery.BlobID, offset, length int64) (io.ReadCloser, error) {
-	size, err := s.Size(ctx, id)
+	size, _, err := s.length(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -281,10 +286,30 @@ type part struct {
 
 func (p *part) Close() error { return p.file.Close() }
 
-// Size is how much of a blob is durable.
+// Size is how much of a blob is durable. Of a file that nobody here is writing the
+// end may be the work of a process that was killed before it had flushed, or of
+// another instance: it is flushed before it counts.
 func (s *Store) Size(ctx context.Context, id delivery.BlobID) (int64, error) {
+	size, busy, err := s.length(ctx, id)
+	if err != nil || busy {
+		return size, err
+	}
+	_, name := path(id)
+	f, err := s.root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return 0, missing(err)
+	}
+	if err := errors.Join(s.settle(f), f.Close()); err != nil {
+		return 0, full(err)
+	}
+	return size, nil
+}
+
+// length is how much of a blob can be read: while it is being written here, what was
+// durable before.
+func (s *Store) length(ctx context.Context, id delivery.BlobID) (size int64, busy bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	s.mu.Lock()
 	durable, busy := s.busy[id]
@@ -292,12 +317,12 @@ func (s *Store) Size(ctx context.Context, id delivery.BlobID) (int64, error) {
 	_, name := path(id)
 	info, err := s.root.Stat(name)
 	if err != nil {
-		return 0, missing(err)
+		return 0, false, missing(err)
 	}
 	if busy {
-		return durable, nil
+		return durable, true, nil
 	}
-	return info.Size(), nil
+	return info.Size(), false, nil
 }
 
 // Delete removes a blob for good: once it returns, no loss of power brings the
