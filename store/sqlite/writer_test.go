@@ -102,3 +102,71 @@ func TestSessionsAreFoundOnAFullDisk(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestWhoFailsHalfwayDisturbsNobody: a piece that fails, or panics, after it changed
+// something leaves nothing; what its batch did before and does after it stays.
+func TestWhoFailsHalfwayDisturbsNobody(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	put := func(key string, then error) func(*change) error {
+		return func(c *change) error {
+			if _, err := c.exec("INSERT INTO settings(key, value) VALUES(?, x'')", key); err != nil {
+				return err
+			}
+			if then == errPanic {
+				panic(key)
+			}
+			return then
+		}
+	}
+	begun, hold := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(begun) })
+	pieces := []func(*change) error{
+		func(c *change) error { once(); <-hold; return put("first", nil)(c) },
+		put("second", nil),
+		put("fails", delivery.ErrChanged),
+		put("third", nil),
+		put("third", nil), // a statement that fails by itself
+		put("panics", errPanic),
+		put("last", nil),
+	}
+	answers := make([]error, len(pieces))
+	var wg sync.WaitGroup
+	for i, run := range pieces {
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					answers[i] = errPanic
+				}
+			}()
+			answers[i] = s.write(context.Background(), run)
+		})
+		if i == 0 {
+			<-begun
+		}
+		for s.writer.lane.Waiting() < i {
+			runtime.Gosched()
+		}
+	}
+	close(hold)
+	wg.Wait()
+	for i, want := range []error{nil, nil, delivery.ErrChanged, nil, delivery.ErrExists, errPanic, nil} {
+		if err := answers[i]; want == delivery.ErrExists && err == nil || want != delivery.ErrExists && !errors.Is(err, want) {
+			t.Errorf("piece %d says %v, want %v", i, err, want)
+		}
+	}
+	for key, want := range map[string]error{"first": nil, "second": nil, "third": nil, "last": nil, "fails": delivery.ErrNotFound, "panics": delivery.ErrNotFound} {
+		if _, err := s.Setting(t.Context(), key); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", key, err, want)
+		}
+	}
+}
+
+var errPanic = errors.New("panicked")
