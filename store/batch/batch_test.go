@@ -123,6 +123,46 @@ func TestWhatWaitsIsCommittedTogether(t *testing.T) {
 	}
 }
 
+// TestABatchGathersWhatIsAboutToCome: callers that go on when their answers are
+// given share the next batch, though its first is taken before the others have
+// said what they want. On one processor they run only where the lane lets them, and
+// each would be a batch alone. Now and then the scheduler resumes the lane before
+// all of them, so what is asked for is half as many batches, not the two there are.
+func TestABatchGathersWhatIsAboutToCome(t *testing.T) {
+	const callers = 8
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	f := &together{}
+	l := Start[int](f, callers, errOver)
+	var wg sync.WaitGroup
+	for n := range callers {
+		wg.Go(func() {
+			for range 2 {
+				if err := l.Do(t.Context(), n); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	l.Close()
+	if len(f.sizes) > callers {
+		t.Errorf("batches of %v pieces for %d callers twice: nobody was waited for", f.sizes, callers)
+	}
+}
+
+// together takes what there is, and stops nowhere.
+type together struct{ sizes []int }
+
+func (s *together) Together(b *Batch[int]) error {
+	for b.Next() != nil {
+		continue
+	}
+	s.sizes = append(s.sizes, len(b.Pieces()))
+	return nil
+}
+
+func (s *together) Alone(*Piece[int]) {}
+
 // TestEachAnswersForItself: after a failure each piece runs once more, without
 // what the first run left on it.
 func TestEachAnswersForItself(t *testing.T) {
