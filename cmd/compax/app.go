@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type app struct {
 	now      func() time.Time
 
 	inTTY, outTTY, errTTY bool
-	width                 int                                 // of the terminal on standard output, columns
+	width                 int                                 // of the terminal, columns
+	errWidth              func() int                          // of the terminal on standard error now, 0 = unknown; nil = width
 	readHidden            func(prompt string) ([]byte, error) // asks on the terminal, unseen
 
 	json     bool
@@ -40,8 +42,11 @@ type app struct {
 func newApp() *app {
 	a := &app{in: os.Stdin, out: os.Stdout, outFile: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, width: 80, engines: onDisk, slot: openSlot}
 	a.inTTY, a.outTTY, a.errTTY = isatty.IsTerminal(os.Stdin.Fd()), isatty.IsTerminal(os.Stdout.Fd()), isatty.IsTerminal(os.Stderr.Fd())
-	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
-		a.width = w
+	a.errWidth = func() int { return terminalWidth(os.Stderr) }
+	for _, f := range []*os.File{os.Stderr, os.Stdout} { // the last one known counts
+		if w := terminalWidth(f); w > 0 {
+			a.width = w
+		}
 	}
 	a.readHidden = func(prompt string) ([]byte, error) {
 		fmt.Fprint(os.Stderr, prompt)
@@ -49,6 +54,26 @@ func newApp() *app {
 		return term.ReadPassword(int(os.Stdin.Fd()))
 	}
 	return a
+}
+
+// terminalWidth is how many columns a terminal has, 0 when f is none.
+func terminalWidth(f *os.File) int {
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return w
+}
+
+// errColumns is how wide the terminal on standard error is now: people drag windows
+// while a long transfer runs.
+func (a *app) errColumns() int {
+	if a.errWidth != nil {
+		if w := a.errWidth(); w > 0 {
+			return w
+		}
+	}
+	return cmp.Or(a.width, helpColumns)
 }
 
 // run runs one command line and returns the exit code.

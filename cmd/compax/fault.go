@@ -130,7 +130,7 @@ func refused(err error, r *delivery.Error) *local.Error {
 	case delivery.CodeFull:
 		e.Hint = "the service's disk is full: its operator has to make room; nothing is lost"
 		if r.RetryAfter > 0 { // it is congested, and says so
-			e.Hint = "text still goes: send the file again later"
+			e.Hint = "send the file again later, or a smaller one"
 		}
 	case delivery.CodeHealing:
 		e.Hint = "the service was restored from a backup and puts this chat together again: try in a moment"

@@ -130,6 +130,44 @@ func TestProgressOnATerminalOrWhenForced(t *testing.T) {
 	}
 }
 
+// TestProgressFitsATerminal: no drawing is as wide as the terminal, however long the
+// name and the numbers are and although the window is dragged; the share can always be
+// read, and where there is room the name, the bar, the bytes and the time that is left.
+func TestProgressFitsATerminal(t *testing.T) {
+	for _, name := range []string{"a.bin", strings.Repeat("holiday お茶 ", 9) + ".mkv"} {
+		for _, width := range []int{200, 80, 40, 20, 10, 3} {
+			clock, now := fakeNoon, 500
+			var b bytes.Buffer
+			a := &app{err: &b, errTTY: true, width: 80, errWidth: func() int { return now }, now: func() time.Time { return clock }}
+			bar := a.bar(name)
+			const total = 1023<<30 + 900<<20
+			for done := int64(0); done < total; done += total / 7 {
+				if err := bar.show(local.Progress{Done: done, Total: total}); err != nil {
+					t.Fatal(err)
+				}
+				now = width
+				clock = clock.Add(7919 * time.Second)
+			}
+			drawings := strings.Split(b.String(), "\r\x1b[K")[1:]
+			if len(drawings) < 5 {
+				t.Fatalf("%d drawings: %q", len(drawings), b.String())
+			}
+			for _, text := range drawings {
+				if n := columns(text); n >= width {
+					t.Errorf("%d columns of %d: %q", n, width, text)
+				}
+				wanted := map[int][]string{200: {name[:5], "░", "%", " GiB of 1024 GiB", "/s", "left"}, 80: {name[:5], "░", "%", " GiB of 1024 GiB", "/s", "left"},
+					40: {name[:5], "%", " GiB of 1024 GiB"}, 20: {name[:5], "%"}, 10: {"%"}}[width]
+				for _, part := range wanted {
+					if !strings.Contains(text, part) {
+						t.Errorf("%d columns without %q: %q", width, part, text)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestWarningsAreSentences: what goes wrong beside what was asked is told as errors
 // are, not in the words of a library.
 func TestWarningsAreSentences(t *testing.T) {

@@ -71,7 +71,7 @@ func (a *app) indented(text, indent string) string {
 	if !a.errTTY {
 		return text
 	}
-	limit := max(a.width-2*len(indent), 20)
+	limit := max(a.errColumns()-2*len(indent), 10)
 	var lines []string
 	for part := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, strings.Split(wrap(strings.TrimSpace(part), limit), "\n")...)

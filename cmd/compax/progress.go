@@ -25,7 +25,10 @@ type bar struct {
 const (
 	barPatience = 400 * time.Millisecond // transfers shorter than this need no bar
 	barPeriod   = 100 * time.Millisecond // between two drawings on a terminal
-	barColumns  = 24
+	barMost     = 24                     // columns of a bar
+	barLeast    = 5                      // of one that says anything
+	nameMost    = 30                     // columns of a name
+	nameLeast   = 10                     // of one that is told from others
 )
 
 func (a *app) bar(name string) *bar { return &bar{a: a, name: line(name), began: a.now()} }
@@ -57,21 +60,50 @@ func (b *bar) show(p local.Progress) error {
 	return nil
 }
 
-// text is the line: name, bar, share, bytes, speed and what is left.
+// text is the line: name, bar, share, bytes, speed and what is left. On a terminal
+// it takes one column less than there are: of a line that wraps only the end could
+// be drawn over. What does not fit goes in this order: the bar, the end of the name,
+// the speed, the time that is left, the bytes; the share stays.
 func (b *bar) text(p local.Progress, took time.Duration) string {
 	share := float64(p.Done) / float64(p.Total)
-	full := int(share * barColumns)
-	text := fmt.Sprintf("%s  %s%s  %3.0f%%  %s of %s", short(b.name, 30), strings.Repeat("█", full), strings.Repeat("░", barColumns-full),
-		share*100, humanize.IBytes(uint64(p.Done)), humanize.IBytes(uint64(p.Total)))
+	percent := fmt.Sprintf("%3.0f%%", share*100)
+	bytes := fmt.Sprintf("  %s of %s", humanize.IBytes(uint64(p.Done)), humanize.IBytes(uint64(p.Total)))
+	speed, left := "", ""
 	if moved := p.Done - b.first; moved > 0 && took > barPatience {
-		speed := float64(moved) / took.Seconds()
-		left := time.Duration(float64(p.Total-p.Done) / speed * float64(time.Second))
-		text += fmt.Sprintf("  %s/s", humanize.IBytes(uint64(speed)))
+		rate := float64(moved) / took.Seconds()
+		speed = fmt.Sprintf("  %s/s", humanize.IBytes(uint64(rate)))
 		if p.Done < p.Total {
-			text += "  " + left.Round(time.Second).String() + " left"
+			left = "  " + (time.Duration(float64(p.Total-p.Done) / rate * float64(time.Second))).Round(time.Second).String() + " left"
 		}
 	}
-	return text
+	if !b.a.errTTY {
+		return b.draw(nameMost, barMost, share, percent+bytes+speed+left)
+	}
+	limit := b.a.errColumns() - 1
+	least := min(nameLeast, columns(b.name))
+	for _, tail := range []string{percent + bytes + speed + left, percent + bytes + left, percent + bytes, percent} {
+		room := limit - columns(tail) - 2 // for the name and a bar with its gap
+		if room < least {
+			continue
+		}
+		drawn := min(barMost, room-least-2)
+		if drawn < barLeast {
+			return b.draw(min(nameMost, room), 0, share, tail)
+		}
+		return b.draw(min(nameMost, room-drawn-2), drawn, share, tail)
+	}
+	return short(strings.TrimSpace(percent), max(limit, 1))
+}
+
+// draw puts a line together: so many columns of the name and of the bar, of which 0
+// is none, and the rest.
+func (b *bar) draw(name, drawn int, share float64, tail string) string {
+	text := short(b.name, name) + "  "
+	if drawn > 0 {
+		full := min(int(share*float64(drawn)), drawn)
+		text += strings.Repeat("█", full) + strings.Repeat("░", drawn-full) + "  "
+	}
+	return text + tail
 }
 
 // end takes the bar's line away.
