@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -121,7 +122,7 @@ type opened struct {
 	before *policy.Roster // with commit: who was in the room, and who is
 	after  *policy.Roster
 	copied bool   // commit by which another copy of this profile took this device's place
-	again  bool   // read before the service was restored
+	again  bool   // the same bytes were read before: the service was restored, or has forgotten that it has them
 	own    bool   // said by this device: its content is in the outbox or kept already
 	cause  string // why it cannot be read
 }
@@ -156,6 +157,7 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 	var done []opened
 	var steps []mls.Step
 	var broken *errBroken
+	var known map[[32]byte][]delivery.BlobID // what was read before, once it matters
 	for _, entry := range entries {
 		if entry.Seq <= r.rec.Cursor {
 			continue
@@ -169,6 +171,16 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 		}
 		if step != nil {
 			steps = append(steps, *step)
+		}
+		if o.cause == CauseKeyUsed {
+			if known == nil {
+				if known, err = e.recall(ctx, r.rec.ID); err != nil {
+					return err
+				}
+			}
+			if _, o.again = known[sha256.Sum256(entry.Bytes)]; o.again || holds(done, entry) {
+				o.again, o.cause = true, ""
+			}
 		}
 		s = next
 		done = append(done, o)
@@ -380,12 +392,22 @@ func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry
 	if r.seen != nil || !restored && r.rec.Cursor < delivery.IncarnationJump {
 		return nil
 	}
+	seen, err := e.recall(ctx, r.rec.ID)
+	if err == nil {
+		r.seen = seen
+	}
+	return err
+}
+
+// recall reads the hashes of everything that was read of a room, with the blobs of
+// what is kept still.
+func (e *Engine) recall(ctx context.Context, id delivery.RoomID) (map[[32]byte][]delivery.BlobID, error) {
 	seen := map[[32]byte][]delivery.BlobID{}
 	err := e.Store.View(ctx, func(tx Tx) error {
-		if err := trimmed(tx, r.rec.ID, func(hash [32]byte) { seen[hash] = nil }); err != nil {
+		if err := trimmed(tx, id, func(hash [32]byte) { seen[hash] = nil }); err != nil {
 			return err
 		}
-		return tx.Scan(TableRaw, roomKey(r.rec.ID, ""), "", func(_ string, value []byte) (bool, error) {
+		return tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
 			entry, err := parseRaw(value)
 			if err == nil && len(entry.Bytes) > 0 {
 				hash := sha256.Sum256(entry.Bytes)
@@ -396,6 +418,10 @@ func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry
 			return true, err
 		})
 	})
-	r.seen = seen
-	return err
+	return seen, err
+}
+
+// holds reports whether entries just opened hold the bytes of another.
+func holds(done []opened, entry delivery.Entry) bool {
+	return slices.ContainsFunc(done, func(o opened) bool { return bytes.Equal(o.entry.Bytes, entry.Bytes) })
 }

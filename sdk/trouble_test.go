@@ -1,10 +1,12 @@
 package sdk_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -211,6 +213,37 @@ func (h *home) restore(backup string) {
 	must(h.t, server.StartIncarnation(h.t.Context(), store, time.Now()))
 	must(h.t, store.Close())
 	h.start()
+}
+
+// TestSentAgainAfterRetention: a message arrives, its sender never hears of it and sends
+// the same bytes when the service has forgotten that it has them. Who has read it reads
+// it once, and of no used key.
+func TestSentAgainAfterRetention(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Twice")
+	must(t, err)
+	ada.invite(room, bob)
+	must(t, ada.Sync(ctx))
+	b := ada.through()
+	b.lose = func(path string) bool { return strings.HasSuffix(path, "/append") }
+	if _, err := ada.Send(ctx, room, sdk.Draft{Text: "one"}); !errors.Is(err, sdk.ErrKept) {
+		t.Fatal(err)
+	}
+	bob.reads(room, "one")
+	h.stop()
+	store, err := sqlite.Open(ctx, filepath.Join(h.dir, "server", "compax.db"))
+	must(t, err)
+	now := time.Now().UnixMilli()
+	_, err = store.Sweep(ctx, delivery.SweepPlan{NowMS: now, LogBefore: now + 1})
+	must(t, err)
+	must(t, store.Close())
+	h.start()
+	b.lose = nil
+	must(t, ada.Flush(ctx))
+	ada.say(room, "two")
+	bob.reads(room, "one", "two")
 }
 
 // TestUndecryptableNamesItsCause: what a member cannot read says why.
