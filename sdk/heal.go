@@ -105,12 +105,13 @@ func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse,
 		}
 		from, r.given, founding = next, next, nil
 	}
-	if missing > 0 {
+	if missing > r.told.missing {
 		e.Warn("%d files of a chat are gone: the service was restored and has lost their bytes", missing)
 	}
-	if dropped > 0 {
+	if dropped > r.told.dropped {
 		e.Warn("%d entries that this device kept fit nowhere in the restored chat any more", dropped)
 	}
+	r.told.missing, r.told.dropped = max(r.told.missing, missing), max(r.told.dropped, dropped)
 	return got, nil
 }
 
@@ -141,7 +142,7 @@ func (r *room) noteRestore(entry delivery.Entry) {
 	default:
 		return
 	}
-	r.given = 0
+	r.given, r.told = 0, told{}
 }
 
 // pastRestore is noteRestore for a device that has nothing to read behind the
@@ -151,7 +152,7 @@ func (e *Engine) pastRestore(ctx context.Context, r *room, head uint64) error {
 		return nil
 	}
 	before := r.rec
-	r.rec.Lost, r.rec.Cursor, r.given = max(r.rec.Joined, 1), head, 0
+	r.rec.Lost, r.rec.Cursor, r.given, r.told = max(r.rec.Joined, 1), head, 0, told{}
 	err := e.Store.Update(ctx, r.save)
 	if err != nil {
 		r.rec = before
@@ -176,7 +177,7 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	r.waits = min(max(2*r.waits, callAgain), callAtLeast)
 	r.calls = now.Add(r.waits)
 	if r.rec.Lost == 0 {
-		r.rec.Lost, r.given = max(r.rec.Joined, 1), 0
+		r.rec.Lost, r.given, r.told = max(r.rec.Joined, 1), 0, told{}
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return false, err
 		}

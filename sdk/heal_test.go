@@ -3,15 +3,20 @@ package sdk_test
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
+	"github.com/askucher/compax-core/store/sqlite"
 )
 
 // TestRestoredFromBeforeTheRoom: accounts, a room and a file in it are newer than
@@ -105,6 +110,73 @@ func TestHealedByWhoKeptItLonger(t *testing.T) {
 	bob.reads(room, "one", "two", "three")
 	bob.restart()
 	bob.reads(room, "one", "two", "three")
+}
+
+// TestWhatFitsNowhereIsToldOnce: a message whose epoch nobody can bring back is offered
+// as long as the room waits, and told of once.
+func TestWhatFitsNowhereIsToldOnce(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+	room, err := ada.NewRoom(ctx, "Nowhere")
+	must(t, err)
+	ada.invite(room, bob)
+	must(t, ada.Sync(ctx))
+	must(t, bob.Sync(ctx))
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	ada.invite(room, carl)
+	ada.say(room, "of the next epoch")
+	must(t, bob.Sync(ctx))
+	for _, p := range []*person{ada, bob} {
+		must(t, p.Store.Update(ctx, func(tx sdk.Tx) error { return forgetCommits(tx, room) }))
+	}
+	h.stop()
+	// A log of which nothing is left opens by the clock alone.
+	store, err := sqlite.Open(ctx, filepath.Join(backup, "server", "compax.db"))
+	must(t, err)
+	now := time.Now().UnixMilli()
+	_, err = store.Sweep(ctx, delivery.SweepPlan{NowMS: now, LogBefore: now + 1})
+	must(t, err)
+	must(t, store.Close())
+	h.restore(backup)
+
+	must(t, ada.Close())
+	c := ada.config()
+	var told []string
+	c.Warn = func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	ada.Engine, err = sdk.Open(ctx, c)
+	must(t, err)
+	for range 4 {
+		must(t, bob.Refresh(ctx, room))
+		must(t, ada.Refresh(ctx, room))
+	}
+	nowhere := 0
+	for _, what := range told {
+		if strings.Contains(what, "fit nowhere") {
+			nowhere++
+		}
+	}
+	if nowhere != 1 {
+		t.Errorf("told %d times: %q", nowhere, told)
+	}
+}
+
+// forgetCommits takes the commits that a device kept of a room away.
+func forgetCommits(tx sdk.Tx, room delivery.RoomID) error {
+	var keys []string
+	err := tx.Scan(sdk.TableRaw, room.String()+"/", "", func(key string, raw []byte) (bool, error) {
+		if len(raw) > 16 && delivery.EntryKind(raw[16]) == delivery.KindCommit {
+			keys = append(keys, key)
+		}
+		return true, nil
+	})
+	for _, key := range keys {
+		err = errors.Join(err, tx.Delete(sdk.TableRaw, key))
+	}
+	return err
 }
 
 // TestRestoredWithARevocationOfSomebodyElsesDevice: the restored service refuses it,

@@ -28,11 +28,16 @@ type room struct {
 	// blobs; nil before that.
 	seen  map[[32]byte][]delivery.BlobID
 	given uint64    // up to which kept seq the restored service has everything
+	told  told      // what a person was told of this restore
 	calls time.Time // when a room that the service does not know is offered again
 	waits time.Duration
 
 	live live // has a lock of its own
 }
+
+// told counts what a device offered in vain since a restore: it offers again and again
+// until the room is open, and says so once.
+type told struct{ missing, dropped int }
 
 // state is what a room's group is at one epoch. group is nil when this device is
 // out.
