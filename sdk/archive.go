@@ -186,25 +186,23 @@ func (e *Engine) dueOf(ctx context.Context, rec Room, all bool) (d due, err erro
 			return err
 		}
 		d.to = min(rec.Cursor, (state.To/segmentSeqs+archiveAtMost)*segmentSeqs-1)
-		next, err := tx.Lines(LineQuery{Room: rec.ID, After: d.to, Limit: 1})
+		next, err := tx.Lines(LineQuery{Room: rec.ID, After: state.To, Limit: 1})
 		if err != nil {
 			return err
 		}
-		lines, err := tx.Lines(LineQuery{Room: rec.ID, After: state.To, Upto: d.to})
-		if err != nil {
-			return err
-		}
-		if len(lines) == 0 { // the numbers of a service that was restored have a wide gap
+		if len(next) == 0 {
 			d.to = rec.Cursor
-			if len(next) > 0 {
-				d.to = min(d.to, next[0].Seq-1)
-			}
+		} else if next[0].Seq > d.to { // the numbers of a service that was restored have a wide gap
+			d.to = min(rec.Cursor, next[0].Seq-1)
 		}
 		if d.have, err = e.haveRead(tx, rec, (state.To+1)/segmentSeqs*segmentSeqs, d.to); err != nil {
 			return err
 		}
 		d.bare = d.have.within(state.To+1, d.to)
-		for _, l := range lines {
+		for l, err := range eachLine(tx, rec.ID, state.To+1, d.to) {
+			if err != nil {
+				return err
+			}
 			if !archived(l) {
 				continue
 			}
@@ -379,11 +377,10 @@ func (e *Engine) ownSegment(ctx context.Context, rec Room, block uint64, oldestM
 			return err
 		}
 		s.Spans = append(s.Spans, have...)
-		lines, err := tx.Lines(LineQuery{Room: rec.ID, After: max(first, 1) - 1, Upto: last})
-		if err != nil {
-			return err
-		}
-		for _, l := range lines {
+		for l, err := range eachLine(tx, rec.ID, first, last) {
+			if err != nil {
+				return err
+			}
 			if !archived(l) || !have.has(l.Seq) {
 				continue
 			}
@@ -414,11 +411,13 @@ func (e *Engine) ownSegment(ctx context.Context, rec Room, block uint64, oldestM
 func (e *Engine) haveRead(tx Tx, rec Room, from, to uint64) (spans, error) {
 	from = max(from, 1)
 	have := spans{}.with(Span{rec.First + 1, rec.Cursor}).without(rec.Gaps...).within(from, to)
-	lines, err := tx.Lines(LineQuery{Room: rec.ID, After: from - 1, Upto: to})
-	for _, l := range lines {
+	for l, err := range eachLine(tx, rec.ID, from, to) {
+		if err != nil {
+			return nil, err
+		}
 		if l.Kind == LineUnread {
 			have = have.without(Span{l.Seq, l.Seq})
 		}
 	}
-	return have, err
+	return have, nil
 }

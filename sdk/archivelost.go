@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"slices"
 
 	"github.com/askucher/compax-core/delivery"
 )
@@ -19,52 +18,70 @@ func (e *Engine) archiveLost(ctx context.Context) (segments int, err error) {
 		return 0, err
 	}
 	var rooms []Room
-	blocks := map[delivery.RoomID][]uint64{}
 	err = e.Store.View(ctx, func(tx Tx) error {
-		if rooms, err = scan[Room](tx, TableRoom, ""); err != nil {
-			return err
-		}
-		for _, rec := range rooms {
-			if rec.Kind == delivery.RoomSelf {
-				continue
-			}
-			lines, err := tx.Lines(LineQuery{Room: rec.ID, After: rec.First, Upto: rec.Cursor})
-			if err != nil {
-				return err
-			}
-			for _, l := range lines {
-				if archived(l) && l.TimeMS >= info.oldestMS {
-					blocks[rec.ID] = append(blocks[rec.ID], l.Seq/segmentSeqs)
-				}
-			}
-		}
-		return nil
+		rooms, err = scan[Room](tx, TableRoom, "")
+		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	for _, rec := range rooms {
-		for _, b := range slices.Compact(blocks[rec.ID]) {
-			name, err := e.nameOf(ctx, rec.ID, b)
-			if err != nil {
-				return segments, err
-			}
-			if shown[name] {
-				continue
-			}
-			wrote, err := e.archiveBlock(ctx, rec, b)
-			if delivery.CodeOf(err) == delivery.CodeTooLarge {
-				return segments, nil // which was told of, or is by the next pass
-			}
-			if err != nil {
-				return segments, err
-			}
-			if wrote {
-				segments++
-			}
+		if rec.Kind == delivery.RoomSelf {
+			continue
+		}
+		n, err := e.archiveLostOf(ctx, rec, shown, info.oldestMS)
+		segments += n
+		if delivery.CodeOf(err) == delivery.CodeTooLarge {
+			return segments, nil // which was told of, or is by the next pass
+		}
+		if err != nil {
+			return segments, err
 		}
 	}
 	return segments, nil
+}
+
+// archiveLostOf is archiveLost for one room, block by block.
+func (e *Engine) archiveLostOf(ctx context.Context, rec Room, shown map[string]bool, oldestMS int64) (segments int, err error) {
+	for after := rec.First; ; {
+		block, found, err := e.blockAfter(ctx, rec, after, oldestMS)
+		if err != nil || !found {
+			return segments, err
+		}
+		_, after = blockOf(block)
+		name, err := e.nameOf(ctx, rec.ID, block)
+		if err != nil {
+			return segments, err
+		}
+		if shown[name] {
+			continue
+		}
+		wrote, err := e.archiveBlock(ctx, rec, block)
+		if err != nil {
+			return segments, err
+		}
+		if wrote {
+			segments++
+		}
+	}
+}
+
+// blockAfter is the first block with something behind a seq that belongs into the
+// archive.
+func (e *Engine) blockAfter(ctx context.Context, rec Room, after uint64, oldestMS int64) (block uint64, found bool, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		for l, err := range eachLine(tx, rec.ID, after+1, rec.Cursor) {
+			if err != nil {
+				return err
+			}
+			if found = archived(l) && l.TimeMS >= oldestMS; found {
+				block = l.Seq / segmentSeqs
+				return nil
+			}
+		}
+		return nil
+	})
+	return block, found, err
 }
 
 // shownSegments are the names that the service lists, as far as its list has an

@@ -334,11 +334,10 @@ func closeGaps(tx Tx, rec Room, filled spans) error {
 		if !filled.covers(g) {
 			continue
 		}
-		lines, err := tx.Lines(LineQuery{Room: rec.ID, After: g.From - 1, Upto: g.To})
-		if err != nil {
-			return err
-		}
-		for _, l := range lines {
+		for l, err := range eachLine(tx, rec.ID, g.From, g.To) {
+			if err != nil {
+				return err
+			}
 			if l.Kind == LineGap && l.GapFrom >= g.From {
 				if err := tx.DeleteLine(rec.ID, l.ID); err != nil {
 					return err
