@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/mls/wire"
 )
 
 // ensure logs in when there is no session. A service that was restored to a time
@@ -213,6 +215,15 @@ func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, e
 	if got.Status == delivery.RoomHealing {
 		return false, nil
 	}
+	elsewhere, err := e.wentElsewhere(ctx, r, got.Epoch)
+	if err != nil {
+		return false, err
+	}
+	if elsewhere {
+		// Nothing is said until it is back in; what it lacks there is said again then.
+		r.rec.Renew = earlierState
+		return true, e.rejoin(ctx, r, earlierState)
+	}
 	before := r.rec
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := e.sayAgain(tx, r); err != nil {
@@ -225,6 +236,31 @@ func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, e
 		r.rec = before
 	}
 	return false, err
+}
+
+// earlierState is why a device comes in again whose state nobody brought back.
+const earlierState = "the service was restored to an earlier state"
+
+// wentElsewhere reports whether a room that was restored and is open again, at an epoch
+// and read to its end, is not in this device's state: nobody brought a change back that
+// this device has made or followed, because all who could have forgotten it, and the
+// room has gone on from before it, or will. What is said there this device never reads
+// and would take for old. An epoch above its own is none of this: it is in the log.
+func (e *Engine) wentElsewhere(ctx context.Context, r *room, epoch uint64) (bool, error) {
+	own := r.state.group.Epoch()
+	if epoch != own {
+		return epoch < own, nil
+	}
+	b, err := e.client.CurrentGroupInfo(ctx, r.rec.ID)
+	if err != nil {
+		return false, e.fail(ctx, err)
+	}
+	var m wire.MLSMessage
+	if err := wire.Unmarshal(b, &m); err != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return false, fmt.Errorf("%w: a room without a GroupInfo", client.ErrGarbage)
+	}
+	shown := &m.GroupInfo.GroupContext
+	return shown.Epoch < own || shown.Epoch == own && !bytes.Equal(wire.Marshal(shown), wire.Marshal(r.state.group.Context())), nil
 }
 
 // sayAgain puts messages of this device into the outbox that had been accepted and

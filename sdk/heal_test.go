@@ -210,3 +210,111 @@ func TestRestoredWithARevocationOfSomebodyElsesDevice(t *testing.T) {
 	}))
 	bob.invite(bob.room("After"), ada) // her key packages are there again
 }
+
+// forget lets a device forget entries that are past retention, as if it were later.
+func (p *person) forget() {
+	p.t.Helper()
+	p.ahead = 31 * 24 * time.Hour
+	must(p.t, p.Sync(p.t.Context()))
+	p.ahead = 0
+}
+
+// TestRestoredToBeforeAForgottenChange: a change is newer than the backup, and everybody
+// has read and forgotten it. The room opens before it; whoever was further comes in
+// again there, and all are in one epoch.
+func TestRestoredToBeforeAForgottenChange(t *testing.T) {
+	for name, changes := range map[string]int{"the room is behind": 0, "the room has another change of the epoch": 1, "the room has gone further": 2} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			ctx := t.Context()
+			ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+			room, err := ada.NewRoom(ctx, "Fork")
+			must(t, err)
+			ada.invite(room, bob)
+			ada.invite(room, carl)
+			ada.say(room, "before")
+			for _, p := range []*person{bob, carl} {
+				p.reads(room, "before")
+			}
+			h.stop()
+			backup := filepath.Join(t.TempDir(), "backup")
+			must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+			h.start()
+			tablet := bob.another(h, "tablet") // carl never hears of it
+			must(t, ada.Refresh(ctx, room))
+			must(t, bob.Refresh(ctx, room))
+			if ada.epoch(room) <= carl.epoch(room) {
+				t.Fatal("nothing was changed")
+			}
+			ada.forget()
+			bob.forget()
+			tablet.forget()
+			h.stop()
+			h.restore(backup)
+
+			for _, p := range []*person{carl, ada, bob} {
+				must(t, p.Refresh(ctx, room)) // the last one opens it
+			}
+			for range changes {
+				dora := newPerson(t, h, fmt.Sprintf("dora%d", carl.epoch(room)))
+				must(t, carl.Add(ctx, room, dora.Identity()))
+			}
+			for range 2 {
+				for _, p := range []*person{ada, bob, carl} {
+					must(t, p.Refresh(ctx, room))
+				}
+			}
+			want, a, err := ada.EpochAuthenticator(ctx, room)
+			must(t, err)
+			for _, p := range []*person{bob, carl} {
+				if got, b, err := p.EpochAuthenticator(ctx, room); err != nil || got != want || !bytes.Equal(a, b) {
+					t.Errorf("epochs %d and %d, %v", got, want, err)
+				}
+			}
+			ada.say(room, "after")
+			bob.reads(room, "before", "after")
+			carl.reads(room, "before", "after")
+		})
+	}
+}
+
+// TestAttackRestoredWithSomebodyRemoved: the forgotten change removed somebody. Nobody
+// who knows that goes back to where she is in the chat, however the service came there.
+func TestAttackRestoredWithSomebodyRemoved(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, eve := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "eve")
+	room, err := ada.NewRoom(ctx, "Rollback")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.invite(room, eve)
+	must(t, bob.Refresh(ctx, room))
+	must(t, ada.Refresh(ctx, room))
+	h.stop()
+	backup := filepath.Join(t.TempDir(), "backup")
+	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	must(t, ada.Remove(ctx, room, eve.Identity()))
+	must(t, bob.Refresh(ctx, room))
+	ada.forget()
+	bob.forget()
+	h.stop()
+	h.restore(backup)
+
+	must(t, eve.Refresh(ctx, room))
+	must(t, ada.Refresh(ctx, room))
+	b := bob.through()
+	if err := bob.Refresh(ctx, room); !errors.Is(err, sdk.ErrStuck) {
+		t.Errorf("the room is read with %v", err)
+	}
+	if _, err := bob.Send(ctx, room, sdk.Draft{Text: "without Eve"}); !errors.Is(err, sdk.ErrStuck) {
+		t.Errorf("sending ends with %v", err)
+	}
+	if b.commits.Load() != 0 {
+		t.Error("the device went back to the state with Eve")
+	}
+	must(t, eve.Refresh(ctx, room))
+	if got := eve.read(room); len(got) != 0 {
+		t.Errorf("eve reads %q", got)
+	}
+}

@@ -44,8 +44,8 @@ func (r *room) knownThere() (*policy.Roster, error) {
 // Past retention it is enough that a known identity vouches, by whichever device;
 // that it is past retention this device reads from its own clock. A leaf is renewed
 // in the state that this device has, or in a later one on proof, or in an earlier
-// one in which nobody is whom it does not have there now: who was removed since does
-// not come back by it.
+// one, or another of the same epoch, as nobodyComesBack allows: who was removed since
+// does not come back by it.
 func (e *Engine) proven(ctx context.Context, r *room, o *outside, g ground) error {
 	known, err := r.knownThere()
 	if err != nil || known == nil {
@@ -81,18 +81,27 @@ func (e *Engine) proven(ctx context.Context, r *room, o *outside, g ground) erro
 	case g == groundRenewed && held && now > own:
 		return nil // another copy of this profile has come in
 	case g == groundRenewed && held:
-		return e.nobodyComesBack(known, o, own)
+		before, err := policy.CheckContext(r.state.group.Context(), nil)
+		if err != nil {
+			return err
+		}
+		return nobodyComesBack(before, known, o, own)
 	case held && now <= own:
 		return refused("the service shows no state after epoch %d, so there is nothing to go on to", own)
 	}
 	return refused("no device whose attestation this one held vouches for the chat's present state, epoch %d; this device is in epoch %d. It goes on when one of them changes the chat", now, own)
 }
 
-// nobodyComesBack checks an earlier state, which a service that was restored shows.
-func (e *Engine) nobodyComesBack(known *policy.Roster, o *outside, own uint64) error {
+// nobodyComesBack checks an earlier state, which a service that was restored shows, or
+// another one that came of it: everybody there is in the chat as this device knows it,
+// and no device is revoked. Devices that it does not know are let be when they are of
+// such people: they came in after what was lost, or may come in by themselves at any
+// time. Who was removed may not, so with them this device does not go on.
+func nobodyComesBack(before *policy.Room, known *policy.Roster, o *outside, own uint64) error {
 	for _, m := range o.state.roster.Members() {
-		if was, in := known.Device(m.Device); !in || was.Key != m.Key {
-			return fmt.Errorf("%w: the service shows the state of epoch %d, in which devices are that this one no longer has in the chat at epoch %d", ErrStuck, o.public.Epoch(), own)
+		was, in := known.Device(m.Device)
+		if known.Has(m.Identity) == 0 || in && was.Key != m.Key || before.Revocations.Covers(m.Identity, m.Device) {
+			return fmt.Errorf("%w: the service shows the state of epoch %d, in which devices are that have no place in the chat as this one knows it, at epoch %d. It goes on when they are removed there, or in a new chat", ErrStuck, o.public.Epoch(), own)
 		}
 	}
 	return nil

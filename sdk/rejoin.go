@@ -321,6 +321,6 @@ func (e *Engine) behindUs(ctx context.Context, r *room, err error) error {
 	if !errors.As(err, &refusal) || r.state.group == nil || refusal.Epoch >= r.state.group.Epoch() {
 		return nil
 	}
-	r.rec.Renew = "the service was restored to an earlier state"
+	r.rec.Renew = earlierState
 	return e.rejoin(ctx, r, r.rec.Renew)
 }

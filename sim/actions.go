@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/sdk"
@@ -17,9 +19,49 @@ func (w *World) say(ctx context.Context, d *device, room delivery.RoomID) error 
 	text := fmt.Sprintf("word %d of %s", w.words, d)
 	sent, err := d.engine.Send(ctx, room, sdk.Draft{Text: text})
 	if err == nil {
-		w.said = append(w.said, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
+		return w.noteSaid(ctx, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
 	}
 	return err
+}
+
+// noteSaid keeps a message that the service has acknowledged just now, with the hash of
+// its entry.
+func (w *World) noteSaid(ctx context.Context, s said) error {
+	list, err := w.service.store.Log(ctx, s.room, delivery.LogRange{After: s.seq - 1, Upto: s.seq, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return fmt.Errorf("sim: %q was acknowledged as %d, and is not in the log: %w", s.text, s.seq, err)
+	}
+	s.hash = sha256.Sum256(list[0].Bytes)
+	w.said = append(w.said, s)
+	return nil
+}
+
+// notePlaces keeps where entries stand, before the service forgets it: a restored one
+// gives them other seqs.
+func (w *World) notePlaces(ctx context.Context) error {
+	if !w.service.running() {
+		return nil
+	}
+	for _, room := range w.rooms {
+		for after, more := uint64(0), true; more; {
+			list, err := w.service.store.Log(ctx, room, delivery.LogRange{After: after, Limit: 1000})
+			if errors.Is(err, delivery.ErrNotFound) {
+				break // lost by a restore, so far
+			}
+			if err != nil {
+				return fmt.Errorf("sim: read the log: %w", err)
+			}
+			for _, e := range list {
+				hash := sha256.Sum256(e.Bytes)
+				if !slices.Contains(w.places[hash], e.Seq) {
+					w.places[hash] = append(w.places[hash], e.Seq)
+				}
+				after = e.Seq
+			}
+			more = len(list) > 0
+		}
+	}
+	return nil
 }
 
 // own finds a message of this device's owner among the latest of a room.

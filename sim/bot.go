@@ -39,7 +39,7 @@ func (w *World) bots(ctx context.Context) error {
 			}
 			if err := w.answerAll(ctx, d); err != nil {
 				w.tell("%s answers: %v", d, err)
-				if !tolerable(err) {
+				if !w.tolerable(err) {
 					return fmt.Errorf("%s answers: %w", d, err)
 				}
 			}
@@ -56,7 +56,7 @@ func (w *World) answerAll(ctx context.Context, d *device) error {
 	for _, room := range w.rooms {
 		lines, err := d.engine.History(ctx, room, 0, botReads, false)
 		if err != nil {
-			if tolerable(err) {
+			if w.tolerable(err) {
 				continue
 			}
 			return err
@@ -93,8 +93,8 @@ func (w *World) answer(ctx context.Context, d *device, room delivery.RoomID, l s
 	d.answered[l.ID] = true
 	if !w.replied[sent.ID] {
 		w.replied[sent.ID] = true
-		w.said = append(w.said, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
 		w.tally.Answers++
+		return w.noteSaid(ctx, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (w *World) rest(ctx context.Context) error {
 				if errors.Is(err, sdk.ErrRevoked) { // the revocation arrived although its owner heard of a fault
 					d.gone = true
 				}
-				if err != nil && !tolerable(err) {
+				if err != nil && !w.tolerable(err) {
 					return fmt.Errorf("at rest, %s reads: %w", d, err)
 				}
 			}
@@ -76,6 +76,9 @@ func (w *World) Close() error {
 //   - no key is used twice: who reads two entries of one leaf, epoch and generation
 //     finds the key of the second consumed, and says so in a line.
 func (w *World) Judge(ctx context.Context) error {
+	if err := w.notePlaces(ctx); err != nil {
+		return err
+	}
 	var faults []error
 	for _, room := range w.rooms {
 		faults = append(faults, w.judgeEpochs(ctx, room), w.judgeLines(ctx, room))
@@ -163,7 +166,8 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 			}
 		}
 		for _, s := range w.said {
-			if s.room != room || shown[s.id] == 1 || unread[s.seq] || unread[healed(s.seq)] || excused(lines, s.seq) || excused(lines, healed(s.seq)) || absent(recs[i], past, lines, d, s.seq) {
+			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
+			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.places[s.hash], told) || absent(recs[i], past, lines, d, s.seq) {
 				continue
 			}
 			faults = append(faults, fmt.Errorf("%s: %s lacks %q (seq %d, joined at %d) and says nothing about it", room, d, s.text, s.seq, recs[i].Joined))
@@ -171,9 +175,6 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 	}
 	return errors.Join(faults...)
 }
-
-// healed is the seq that a message of before a restore has behind it.
-func healed(seq uint64) uint64 { return seq + delivery.IncarnationJump + 1 }
 
 // excused reports whether a gap line covers a seq.
 func excused(lines []sdk.Line, seq uint64) bool {

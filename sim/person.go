@@ -90,7 +90,7 @@ func (w *World) addDevice(ctx context.Context, p *person) error {
 	}
 	engine, err := sdk.Restore(ctx, w.config(d), serverURL, p.words)
 	if err != nil {
-		if tolerable(err) {
+		if w.tolerable(err) {
 			return nil // a new device is bought when the network is up
 		}
 		return fmt.Errorf("%s restores the account: %w", d, err)
@@ -121,6 +121,12 @@ func (w *World) usable() (out []*device) {
 		}
 	}
 	return out
+}
+
+// tolerable is what a person may meet in this world at this time: after a restore also
+// a chat in which a device goes on only when others, whom it knows, have.
+func (w *World) tolerable(err error) bool {
+	return tolerable(err) || w.done && errors.Is(err, sdk.ErrStuck)
 }
 
 // tolerable reports whether an error is what a person may meet in this world:

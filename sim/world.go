@@ -48,6 +48,7 @@ type World struct {
 	racing  bool // somebody acts within another's request
 	done    bool // the restore has happened
 	replied map[content.MessageID]bool
+	places  map[[32]byte][]uint64 // where entries stand or stood in their room's log, by SHA-256
 	story   []string
 	closers []func() error
 }
@@ -59,6 +60,7 @@ type said struct {
 	text string
 	by   *device
 	seq  uint64
+	hash [32]byte // of the entry
 }
 
 // NewWorld makes a world below dir, an empty folder.
@@ -66,6 +68,7 @@ func NewWorld(dir string, p Plan) *World {
 	w := &World{
 		Plan: p, dir: dir, random: rand.New(rand.NewPCG(p.Seed, 1)), secret: newBytes(p.Seed, 1), clock: NewClock(), saved: -1,
 		network: NewNetwork(rand.New(rand.NewPCG(p.Seed, 2))), replied: map[content.MessageID]bool{},
+		places: map[[32]byte][]uint64{},
 	}
 	w.service = &service{dir: filepath.Join(dir, "service"), clock: w.clock, random: newBytes(p.Seed, 2), network: w.network}
 	return w
@@ -167,6 +170,9 @@ func (w *World) weather(ctx context.Context, step int) error {
 	if w.chance(w.Stop) {
 		w.tell("%d: the service stops and starts", step)
 		w.tally.Stops++
+		if err := w.notePlaces(ctx); err != nil {
+			return err
+		}
 		if err := w.service.stop(); err != nil {
 			return err
 		}
@@ -208,6 +214,9 @@ func (w *World) weather(ctx context.Context, step int) error {
 	if w.Weeks && (w.chance(0.01) || step == w.Steps/2 && w.tally.Weeks == 0) {
 		w.tell("%d: forty days pass", step)
 		w.tally.Weeks++
+		if err := w.notePlaces(ctx); err != nil {
+			return err
+		}
 		w.clock.Add(40 * 24 * time.Hour)
 		if w.service.running() {
 			if err := w.service.s.Sweep(ctx); err != nil {
@@ -271,7 +280,7 @@ func (w *World) actAs(ctx context.Context, d *device) error {
 	if err := w.network.Broke(); err != nil {
 		return err
 	}
-	if err != nil && !tolerable(err) {
+	if err != nil && !w.tolerable(err) {
 		return fmt.Errorf("%s %s: %w", d, what, err)
 	}
 	if d.crash.died() {
