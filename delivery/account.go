@@ -214,16 +214,17 @@ type Info struct {
 	Domain        string        `json:"domain"` // for mimi:// names
 	ConfigDigest  string        `json:"config_digest"`
 	Suites        []uint16      `json:"suites"`
-	SenderKey     []byte        `json:"sender_key"`       // the home's external-sender signature key, Ed25519
-	SenderIndex   int           `json:"sender_index"`     // where new rooms put it
-	RetentionDays int           `json:"retention_days"`   // of the log
-	ArchiveDays   int           `json:"archive_days"`     // retention of sealed history
-	MaxBlobBytes  int64         `json:"max_blob_bytes"`   // of an upload that begins now; 0: none
-	Level         string        `json:"level"`            // calm, busy, congested, critical
-	Refused       []string      `json:"refused"`          // what is given up now: voice, photo, video, calls
-	TimeMS        int64         `json:"time_ms"`          // the service's clock
-	Incarnation   uint32        `json:"incarnation"`      //
-	Shadow        []string      `json:"shadow,omitempty"` // rules that count without refusing
+	SenderKey     []byte        `json:"sender_key"`            // the home's external-sender signature key, Ed25519
+	SenderIndex   int           `json:"sender_index"`          // where new rooms put it
+	RetentionDays int           `json:"retention_days"`        // of the log
+	ArchiveDays   int           `json:"archive_days"`          // retention of sealed history
+	MaxBlobBytes  int64         `json:"max_blob_bytes"`        // of an upload that begins now; 0: none
+	Level         string        `json:"level"`                 // calm, busy, congested, critical
+	Refused       []string      `json:"refused"`               // what is given up now: voice, photo, video, calls
+	TimeMS        int64         `json:"time_ms"`               // the service's clock
+	Incarnation   uint32        `json:"incarnation"`           // how often the service was restored from a backup
+	RestoredMS    int64         `json:"restored_ms,omitempty"` // when that was last: two restores of one backup have one incarnation
+	Shadow        []string      `json:"shadow,omitempty"`      // rules that count without refusing
 }
 
 // Health is GET /health/live and /health/ready.

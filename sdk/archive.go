@@ -26,11 +26,12 @@ import (
 
 const (
 	archiveWait     = time.Hour
-	archiveRest     = 24 * time.Hour // after the service refused for good
-	archiveAtMost   = 16             // blocks of one room in one pass
-	archiveBare     = 64             // ranges of a room in which nothing has to be kept
-	settingTo       = "archive.to."  // + room id: archiveState
-	settingResting  = "archive.rest" // until when nothing is archived
+	archiveRest     = 24 * time.Hour        // after the service refused for good
+	archiveAtMost   = 16                    // blocks of one room in one pass
+	archiveBare     = 64                    // ranges of a room in which nothing has to be kept
+	settingTo       = "archive.to."         // + room id: archiveState
+	settingResting  = "archive.rest"        // until when nothing is archived
+	settingSince    = "archive.incarnation" // of the service that archiveState speaks of: incarnation
 	archivePassEach = 5 * time.Minute
 )
 
@@ -81,6 +82,9 @@ func (e *Engine) archive(ctx context.Context, all bool) (segments int, err error
 	held, owed, err := e.generations(ctx)
 	if err != nil || held < owed {
 		return 0, err // nothing is sealed before the new key is here
+	}
+	if err := e.archiveRestored(ctx); err != nil {
+		return 0, err
 	}
 	var rooms []Room
 	resting := uint64(0)

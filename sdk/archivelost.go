@@ -6,6 +6,55 @@ import (
 	"github.com/askucher/compax-core/delivery"
 )
 
+// incarnation is a service between two restores from a backup.
+type incarnation struct {
+	Number     uint32 `json:"number"`
+	RestoredMS int64  `json:"restored_ms"`
+}
+
+// archiveRestored begins every room anew when the service was restored: segments are
+// gone, or stand there as they were when the backup was made. Blocks that the service
+// has as they should be are read and not written.
+func (e *Engine) archiveRestored(ctx context.Context) error {
+	info, err := e.home(ctx)
+	if err != nil {
+		return err
+	}
+	now := incarnation{info.Incarnation, info.RestoredMS}
+	var before incarnation
+	err = e.Store.View(ctx, func(tx Tx) error {
+		_, err := get(tx, TableSetting, settingSince, &before)
+		return err
+	})
+	if err != nil || before == now {
+		return err
+	}
+	return e.Store.Update(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		if err != nil {
+			return err
+		}
+		for _, rec := range rooms {
+			var state archiveState
+			found, err := get(tx, TableSetting, settingTo+rec.ID.String(), &state)
+			if err != nil {
+				return err
+			}
+			if !found || state.To <= rec.First {
+				continue
+			}
+			state.To = rec.First
+			if err := put(tx, TableSetting, settingTo+rec.ID.String(), state); err != nil {
+				return err
+			}
+		}
+		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+			return err
+		}
+		return put(tx, TableSetting, settingSince, now)
+	})
+}
+
 // archiveLost writes blocks again of which the service shows no segment, as long as
 // it takes them.
 func (e *Engine) archiveLost(ctx context.Context) (segments int, err error) {

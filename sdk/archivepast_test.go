@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -114,4 +115,61 @@ func TestAClockFarAheadErasesNothing(t *testing.T) {
 	_, err = ada.Archive(ctx)
 	must(t, err)
 	ada.restored(h, "newer").has(room, []string{"one", "two"})
+}
+
+// TestARestoredServiceIsGivenTheArchiveAgain: what was archived after the backup, and
+// what stands there as it was before, is written again by a device that goes on, so
+// that one which is linked then shows all that it does. Two restores of one backup
+// are two.
+func TestARestoredServiceIsGivenTheArchiveAgain(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	room, err := ada.NewRoom(ctx, "Restored")
+	must(t, err)
+	first := ada.say(room, "one, with a mistake")
+	_, err = ada.Archive(ctx)
+	must(t, err)
+	h.stop()
+	backups := []string{filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "again")}
+	for _, b := range backups {
+		must(t, os.CopyFS(b, os.DirFS(h.dir)))
+	}
+	h.start()
+	_, err = ada.Edit(ctx, room, first.Seq, "one")
+	must(t, err)
+	want := []string{"one"}
+	for i := range 140 { // more than a block
+		text := fmt.Sprint("word ", i)
+		ada.say(room, text)
+		want = append(want, text)
+	}
+	_, err = ada.Archive(ctx)
+	must(t, err)
+	h.stop()
+	h.restore(backups[0])
+	for range 3 { // until the room is open again
+		must(t, ada.Sync(ctx))
+	}
+	phone := ada.linked("phone")
+	ada.has(room, want)
+	phone.has(room, want)
+	complete := func() {
+		t.Helper()
+		if past := phone.past(room); len(past.Missing)+len(past.Withheld) != 0 || past.Going {
+			t.Errorf("%+v", past)
+		}
+	}
+	complete()
+
+	h.stop()
+	h.restore(backups[1])
+	must(t, ada.Sync(ctx))
+	if _, err = ada.Archive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	must(t, phone.ForgetHistory(ctx))
+	must(t, phone.Sync(ctx))
+	phone.has(room, want)
+	complete()
 }

@@ -231,7 +231,8 @@ func (e *Engine) Name() string { return e.self().Name }
 // Server is the address of the account's service.
 func (e *Engine) Server() string { return e.account.Server }
 
-// home is what the service says about itself, asked once.
+// home is what the service says about itself, asked once in a session: a restore ends
+// all of them.
 func (e *Engine) home(ctx context.Context) (delivery.Info, error) {
 	e.mu.Lock()
 	known := e.info
@@ -250,6 +251,13 @@ func (e *Engine) home(ctx context.Context) (delivery.Info, error) {
 	e.info = &info
 	e.mu.Unlock()
 	return info, nil
+}
+
+// askAgain drops what the service said about itself.
+func (e *Engine) askAgain() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.info = nil
 }
 
 func checkInfo(i delivery.Info) error {
@@ -324,8 +332,12 @@ func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error 
 		}
 		return tx.Put(TableSetting, settingCounter, want[:])
 	})
-	if err != nil || !copied {
+	if err != nil {
 		return err
+	}
+	(*Engine)(l).askAgain()
+	if !copied {
+		return nil
 	}
 	if err := (*Engine)(l).copied(ctx, "another copy of this profile has been used"); err != nil {
 		return err

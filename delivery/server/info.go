@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) info(c *call) error {
-	n, _, err := incarnation(c, s.store)
+	n, restored, err := incarnation(c, s.store)
 	if err != nil {
 		return err
 	}
@@ -21,6 +21,9 @@ func (s *Server) info(c *call) error {
 		SenderKey: s.SenderKey(), SenderIndex: policy.HomeSenderIndex,
 		RetentionDays: int(s.Retention / (24 * time.Hour)), ArchiveDays: int(s.ArchiveRetention / (24 * time.Hour)), MaxBlobBytes: s.Limits.Congestion.maxUpload(level, s.MaxBlob),
 		Level: level.String(), Refused: s.Limits.Congestion.refused(level), TimeMS: s.nowMS(), Incarnation: n,
+	}
+	if n > 0 {
+		out.RestoredMS = restored.UnixMilli()
 	}
 	for _, id := range policy.Suites {
 		out.Suites = append(out.Suites, uint16(id))
