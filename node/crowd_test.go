@@ -103,6 +103,7 @@ func TestAttackIdleConnections(t *testing.T) {
 	const many = 1000
 	c := testConfig(t.TempDir())
 	c.MaxConnections = many
+	c.HeadTime = time.Hour // nobody is hung up on for being silent
 	n, stop := run(t, c)
 	defer stop()
 	goroutines, before := runtime.NumGoroutine(), heap()

@@ -118,7 +118,7 @@ func (w *tap) shows(f *delivery.Ephemeral) {
 type listener struct {
 	*person
 	*tap
-	skew  *atomic.Int64 // of their clock, nanoseconds
+	skew  *atomic.Int64 // of their clock since it began, nanoseconds: it stands still else
 	hears chan heardOf
 }
 
@@ -136,7 +136,8 @@ func (p *person) listens() *listener {
 	c := p.config()
 	l := &listener{person: p, tap: &tap{Transport: c.Transport, ready: make(chan struct{}, 16)}, skew: &atomic.Int64{}, hears: make(chan heardOf, 256)}
 	c.Transport = l.tap
-	c.Now = func() time.Time { return time.Now().Add(time.Duration(l.skew.Load())) }
+	began := time.Now()
+	c.Now = func() time.Time { return began.Add(time.Duration(l.skew.Load())) }
 	e, err := sdk.Open(p.t.Context(), c)
 	must(p.t, err)
 	p.Engine = e

@@ -181,8 +181,10 @@ func TestListenCountsMessagesOfPeople(t *testing.T) {
 	if w.fake.asked[0] != "stopped at 5" {
 		t.Errorf("%q", w.fake.asked)
 	}
-	w.wants(3, "listen", "--count", "9", "--timeout", "10ms")
-	w.wants(0, "listen", "--timeout", "10ms")
+	for _, w.fake.slow = range []bool{false, true} {
+		w.wants(3, "listen", "--count", "9", "--timeout", "10ms")
+		w.wants(0, "listen", "--timeout", "10ms")
+	}
 }
 
 func TestReadingWorksOffline(t *testing.T) {

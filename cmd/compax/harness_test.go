@@ -29,6 +29,7 @@ type fake struct {
 	devices        []local.Device
 	past           local.Past
 	failSync, fail error
+	slow           bool // opening it takes longer than anybody waits
 }
 
 func (f *fake) note(format string, args ...any) {
@@ -144,7 +145,11 @@ func (w *world) run(args ...string) int {
 		},
 	}
 	a.engines = engines{
-		own: func(context.Context, *app, string, string) (local.Profile, io.Closer, error) {
+		own: func(ctx context.Context, _ *app, _, _ string) (local.Profile, io.Closer, error) {
+			if w.fake.slow {
+				<-ctx.Done()
+				return nil, nil, ctx.Err()
+			}
 			return w.fake, io.NopCloser(nil), nil
 		},
 		create: func(_ context.Context, _ *app, profile, _ string, n newAccount) (local.Self, phrase.Phrase, error) {

@@ -63,7 +63,8 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeUp)
 			defer cancel()
 		}
-		return a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
+		listens := false
+		err := a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
 			if in != "" {
 				id, err := chat(ctx, p, in)
 				if err != nil {
@@ -75,8 +76,13 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 			if err != nil {
 				return err
 			}
+			listens = true
 			return errors.Join(a.listen(ctx, p, req, count, n), n.close())
 		})
+		if !listens && errors.Is(context.Cause(ctx), errTimeUp) { // opening the profile took all of it
+			return timeUp(count, 0)
+		}
+		return err
 	}
 	return cmd
 }
@@ -110,12 +116,21 @@ func (a *app) listen(ctx context.Context, p local.Profile, req local.ListenReque
 	switch {
 	case err == nil || errors.Is(err, local.ErrStop):
 		return nil
-	case errors.Is(context.Cause(ctx), errTimeUp) && count > heard:
-		return &local.Error{Code: "timeout", Exit: exitOffline, Detail: fmt.Sprintf("%d of %d messages came in time", heard, count)}
+	case errors.Is(context.Cause(ctx), errTimeUp):
+		return timeUp(count, heard)
 	case ctx.Err() != nil:
 		return nil // listened as long as it was wanted
 	}
 	return err
+}
+
+// timeUp is how a listener ends whose time has passed: well, unless it was to wait
+// for more messages than came.
+func timeUp(count, heard int) error {
+	if heard >= count {
+		return nil
+	}
+	return &local.Error{Code: "timeout", Exit: exitOffline, Detail: fmt.Sprintf("%d of %d messages came in time", heard, count)}
 }
 
 // once prints a row of a listener that begins at the profile's own place, unless

@@ -289,10 +289,10 @@ func TestDrainAsksSocketsToGo(t *testing.T) {
 	k := d.connect(t)
 	done := make(chan struct{})
 	go func() {
-		in.Drain(t.Context(), 3*time.Second)
+		in.Drain(t.Context(), patience)
 		close(done)
 	}()
-	if f, ok := k.next().(*delivery.Drain); !ok || f.WithinMS != 3000 {
+	if f, ok := k.next().(*delivery.Drain); !ok || f.WithinMS != uint32(patience.Milliseconds()) {
 		t.Fatalf("%+v", f)
 	}
 	_, err := d.call(delivery.RouteReady, nil, "")
