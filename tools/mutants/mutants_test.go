@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,5 +139,29 @@ func TestRunTellsNoticedFromSurviving(t *testing.T) {
 	}
 	if source, err := os.ReadFile(filepath.Join(root, "sample/sample.go")); err != nil || string(source) != sample {
 		t.Errorf("the source was touched (%v)", err)
+	}
+}
+
+func TestRunGoesOnWithoutAPackageThatFails(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module example.org/m\n\ngo 1.26\n", "sample/sample.go": sample, "sample/sample_test.go": sampleTest,
+		"user/user_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/sample\"\n)\n\nfunc TestBroken(t *testing.T) {\n\tt.Error(sample.Odd(1))\n}\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opt := options{root: root, report: "out/table.txt", short: true, timeout: time.Minute, workers: 2}
+	survivors, err := run(context.Background(), opt, []string{"sample"})
+	if survivors != 2 || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "user.TestBroken") {
+		t.Errorf("%d survivors, %v; want 2 and the package that fails", survivors, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "out/table.txt")); err != nil {
+		t.Errorf("no table: %v", err)
 	}
 }

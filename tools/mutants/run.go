@@ -31,7 +31,9 @@ type outcome struct {
 	killers []string // "package.Test", "package: timeout", "package: crash"
 }
 
-// run returns the number of survivors: checks that can go unnoticed.
+// run returns the number of survivors: checks that can go unnoticed. A package
+// whose tests fail with every check in place judges none of them: run goes on
+// without it, writes the table and returns an error that names it.
 func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -51,6 +53,7 @@ func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 		outcomes[i].check = c
 	}
 	fmt.Fprintf(os.Stderr, "%d checks in %d packages, tests of %d packages\n", len(outcomes), len(pkgs), len(binaries))
+	var broken []error
 	for i, b := range binaries {
 		b.path = filepath.Join(dir, fmt.Sprintf("t%d.test", i))
 		if _, err := goCommand(ctx, opt.root, "test", "-c", "-vet=off", "-overlay", over.file, "-o", b.path, "./"+b.pkg); err != nil {
@@ -59,19 +62,27 @@ func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 		if _, err := os.Stat(b.path); errors.Is(err, os.ErrNotExist) {
 			continue // no tests
 		}
-		if err := runBinary(ctx, opt, b, outcomes, filepath.Join(dir, "reached")); err != nil {
+		err := runBinary(ctx, opt, b, outcomes, filepath.Join(dir, "reached"))
+		switch {
+		case errors.Is(err, errBroken) && ctx.Err() == nil:
+			fmt.Fprintln(os.Stderr, err)
+			broken = append(broken, err)
+		case err != nil:
 			return 0, err
 		}
 	}
-	return report(opt, outcomes)
+	survivors, err := report(opt, outcomes)
+	return survivors, errors.Join(append(broken, err)...)
 }
+
+var errBroken = errors.New("fails with every check in place")
 
 // runBinary runs b once for every check that it reaches and that no earlier
 // binary noticed.
 func runBinary(ctx context.Context, opt options, b testBinary, outcomes []outcome, log string) error {
 	os.Remove(log)
 	if failed := runTests(ctx, opt, b, "REACHED="+log); failed != nil {
-		return fmt.Errorf("%s fails with every check in place: %s", b.pkg, strings.Join(failed, ", "))
+		return fmt.Errorf("%s %w: %s", b.pkg, errBroken, strings.Join(failed, ", "))
 	}
 	reached, err := os.ReadFile(log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
