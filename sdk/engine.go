@@ -18,7 +18,8 @@ import (
 	"github.com/askucher/compax-core/mls/suite"
 )
 
-// Config is what an engine stands on. All fields but Sleep and Host are required.
+// Config is what an engine stands on. All fields but Host and the functions behind it
+// are required.
 type Config struct {
 	Store     Store
 	Transport client.Transport
@@ -33,6 +34,10 @@ type Config struct {
 	// Warn is told of what goes wrong beside what was asked, in one sentence; nil
 	// drops it.
 	Warn func(format string, args ...any)
+	// CatchingUp is told how far this device is with reading a room that it is far
+	// behind, after each page of its log (up to 1,000 entries), one room at a time in
+	// each call of the engine; nil hears nothing. It must not call the engine.
+	CatchingUp func(CatchUp)
 }
 
 // Engine is one account on one device. It is safe for concurrent use.
@@ -123,6 +128,9 @@ func newEngine(c Config) *Engine {
 	}
 	if c.Warn == nil {
 		c.Warn = func(string, ...any) {}
+	}
+	if c.CatchingUp == nil {
+		c.CatchingUp = func(CatchUp) {}
 	}
 	return &Engine{Config: c, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{}), heard: newHeard(), uplink: newUplink()}
 }

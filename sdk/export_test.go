@@ -189,3 +189,6 @@ func (e *Engine) Bundles(ctx context.Context) (map[wire.CipherSuite][]uint64, er
 
 // WriteSnapshot is putSnapshot.
 func (e *Engine) WriteSnapshot(ctx context.Context) error { return e.putSnapshot(ctx) }
+
+// Behind is behind.
+func Behind(cursor, head uint64) uint64 { return behind(cursor, head) }

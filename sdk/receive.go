@@ -19,6 +19,7 @@ import (
 // catchUp reads the room's log from the cursor to its end. The caller holds the
 // room's turn. It can stop anywhere and goes on from what is stored.
 func (e *Engine) catchUp(ctx context.Context, r *room) error {
+	var away absence
 	for r.rec.Status == StatusOpen {
 		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
 		switch {
@@ -59,6 +60,9 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		restored := page.Entries[0].Seq > r.rec.Cursor+delivery.IncarnationJump/2 ||
 			slices.ContainsFunc(page.Entries, func(x delivery.Entry) bool { return x.Kind == delivery.KindIncarnation })
 		if err := e.take(ctx, r, page.Entries); err != nil {
+			return err
+		}
+		if err := e.tellAbsence(ctx, r, &away, page); err != nil {
 			return err
 		}
 		if r.rec.Renew != "" && r.state.group != nil && !r.state.group.Active() {

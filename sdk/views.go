@@ -1,7 +1,6 @@
 package sdk
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +35,9 @@ func (e *Engine) Chats(ctx context.Context) ([]Chat, error) {
 			if r.Kind == delivery.RoomSelf {
 				continue
 			}
-			c := Chat{Room: r, Title: r.Title, Typing: e.TypingIn(r.ID), Online: e.OnlineIn(r.ID)}
-			if r.Other != nil && c.Title == "" {
-				var p Person
-				if _, err := get(tx, TablePerson, r.Other.String(), &p); err != nil {
-					return err
-				}
-				c.Title = cmp.Or(p.Name, p.Username, r.Other.String()[:12])
+			c := Chat{Room: r, Typing: e.TypingIn(r.ID), Online: e.OnlineIn(r.ID)}
+			if c.Title, err = titleOf(tx, r); err != nil {
+				return err
 			}
 			unread, err := tx.Lines(LineQuery{Room: r.ID, After: r.Read, Last: true, Limit: 1000})
 			if err != nil {

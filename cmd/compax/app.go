@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -26,6 +27,7 @@ type app struct {
 	now      func() time.Time
 
 	inTTY, outTTY, errTTY bool
+	dumb                  bool                                // a terminal that knows no escape sequences
 	width                 int                                 // of the terminal, columns
 	errWidth              func() int                          // of the terminal on standard error now, 0 = unknown; nil = width
 	readHidden            func(prompt string) ([]byte, error) // asks on the terminal, unseen
@@ -37,11 +39,16 @@ type app struct {
 	engines  engines
 	slot     func(path string) (slot, error) // opens a page of the notebook
 	began    bool                            // a command's own code runs: what fails now is not its usage
+
+	screen sync.Mutex // held while standard error is written to; guards drawn
+	drawn  bool       // its last line is one that changes
+	behind behind
 }
 
 func newApp() *app {
 	a := &app{in: os.Stdin, out: os.Stdout, outFile: os.Stdout, err: os.Stderr, env: os.Getenv, now: time.Now, width: 80, engines: onDisk, slot: openSlot}
 	a.inTTY, a.outTTY, a.errTTY = isatty.IsTerminal(os.Stdin.Fd()), isatty.IsTerminal(os.Stdout.Fd()), isatty.IsTerminal(os.Stderr.Fd())
+	a.dumb = os.Getenv("TERM") == "dumb"
 	a.errWidth = func() int { return terminalWidth(os.Stderr) }
 	for _, f := range []*os.File{os.Stderr, os.Stdout} { // the last one known counts
 		if w := terminalWidth(f); w > 0 {
@@ -84,6 +91,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	a.json = slices.Contains(args, "--json") // for errors before the flags are read
+	defer a.wipe()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK

@@ -138,7 +138,7 @@ func (a *app) engineConfig(ctx context.Context, dir string, create bool) (sdk.Co
 	}
 	return sdk.Config{
 		Store: store, Transport: native.New(), SealKey: key, Random: rand.Reader, Now: a.now, Host: host(),
-		Warn: a.warn,
+		Warn: a.warn, CatchingUp: a.catchingUp,
 	}, nil
 }
 

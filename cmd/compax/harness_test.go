@@ -16,6 +16,7 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -28,6 +29,8 @@ type fake struct {
 	members        []local.Member
 	devices        []local.Device
 	past           local.Past
+	app            *app
+	away           []sdk.CatchUp // what its Sync tells
 	failSync, fail error
 	slow           bool // opening it takes longer than anybody waits
 }
@@ -37,6 +40,9 @@ func (f *fake) note(format string, args ...any) {
 }
 
 func (f *fake) Sync(context.Context, local.None) (local.None, error) {
+	for _, u := range f.away {
+		f.app.catchingUp(u)
+	}
 	return local.None{}, f.failSync
 }
 
@@ -145,7 +151,8 @@ func (w *world) run(args ...string) int {
 		},
 	}
 	a.engines = engines{
-		own: func(ctx context.Context, _ *app, _, _ string) (local.Profile, io.Closer, error) {
+		own: func(ctx context.Context, a *app, _, _ string) (local.Profile, io.Closer, error) {
+			w.fake.app = a
 			if w.fake.slow {
 				<-ctx.Done()
 				return nil, nil, ctx.Err()

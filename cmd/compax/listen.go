@@ -63,6 +63,7 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeUp)
 			defer cancel()
 		}
+		a.behind.hush() // the rows come as they are read
 		listens := false
 		err := a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
 			if in != "" {

@@ -13,6 +13,9 @@ import (
 
 // say talks to the person, on standard error.
 func (a *app) say(format string, args ...any) {
+	a.screen.Lock()
+	defer a.screen.Unlock()
+	a.wiped()
 	fmt.Fprintf(a.err, format+"\n", args...)
 }
 
@@ -48,6 +51,7 @@ func (a *app) result(v any, text string) error {
 // fail shows an error and returns its exit code.
 func (a *app) fail(err error) int {
 	e := explain(err)
+	a.wipe()
 	if a.json {
 		if a.emit(e) == nil {
 			return e.Exit

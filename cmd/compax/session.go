@@ -21,7 +21,9 @@ import (
 // here, and the person is told.
 func (a *app) with(ctx context.Context, f func(ctx context.Context, p local.Profile) error) error {
 	return a.withLocal(ctx, func(ctx context.Context, p local.Profile) error {
-		if _, err := p.Sync(ctx, local.None{}); err != nil {
+		_, err := p.Sync(ctx, local.None{})
+		a.wipe()
+		if err != nil {
 			e := explain(err)
 			if e.Exit != exitOffline && e.Code != string(delivery.CodeRevoked) || ctx.Err() != nil {
 				return err
