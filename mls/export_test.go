@@ -304,3 +304,15 @@ func (g *Group) PrivateKeys() map[uint32][]byte {
 	}
 	return keys
 }
+
+// CheckSuccession is what somebody who joins next checks when its Welcome names a
+// group that it follows; old is that group.
+func CheckSuccession(from *wire.PreSharedKeyID, context wire.GroupContext, next, old *Group) error {
+	return checkSuccession(from, &wire.GroupInfo{GroupContext: context}, next.public, old)
+}
+
+// FindOwnLeaf looks for a leaf as a joiner does for its own.
+func (g *Group) FindOwnLeaf(own *wire.LeafNode) error {
+	_, err := ownLeaf(g.public, own)
+	return err
+}

@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -63,7 +64,7 @@ func (l *loader) one(key string) ([]byte, error) {
 	case 0:
 		return nil, fmt.Errorf("%w: record %q is missing", ErrState, key)
 	}
-	return nil, fmt.Errorf("%w: record %q is there twice", ErrState, key)
+	return nil, twiceThere(l.kinds[key][1])
 }
 
 // withPrefix gives the records of a kind, sorted by key.
@@ -72,7 +73,7 @@ func (l *loader) withPrefix(prefix string) ([]Record, error) {
 	slices.SortFunc(list, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	for i := 1; i < len(list); i++ {
 		if list[i].Key == list[i-1].Key {
-			return nil, fmt.Errorf("%w: record %q is there twice", ErrState, list[i].Key)
+			return nil, twiceThere(list[i])
 		}
 	}
 	return list, nil
@@ -366,10 +367,13 @@ func (g *Group) readOwn(r Record) error {
 		return err
 	}
 	own, err := readOwnCommit(g.cs, r.Value)
-	if err != nil || len(hash) != 32 {
+	if err != nil {
 		return fmt.Errorf("%w: record %q: %w", ErrState, r.Key, err)
 	}
-	g.own = withEntry(g.own, [32]byte(hash), own)
+	if len(hash) != sha256.Size {
+		return outOfPlace(r)
+	}
+	g.own = withEntry(g.own, [sha256.Size]byte(hash), own)
 	return nil
 }
 

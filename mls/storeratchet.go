@@ -105,6 +105,9 @@ func (t secretTrees) add(r Record, body []byte) error {
 		t[epoch] = st
 	}
 	if kind+"/" == prefixNode {
+		if _, twice := st.nodes[uint32(index)]; twice {
+			return twiceThere(r)
+		}
 		st.nodes[uint32(index)] = body
 		return nil
 	}
@@ -120,11 +123,16 @@ func (t secretTrees) add(r Record, body []byte) error {
 		pair = new([2]*ratchet)
 		st.ratchets[uint32(index)] = pair
 	}
+	if pair[which[0]-'0'] != nil {
+		return twiceThere(r)
+	}
 	pair[which[0]-'0'] = stored
 	return nil
 }
 
 func outOfPlace(r Record) error { return fmt.Errorf("%w: record %q is out of place", ErrState, r.Key) }
+
+func twiceThere(r Record) error { return fmt.Errorf("%w: record %q is there twice", ErrState, r.Key) }
 
 // build makes the secret tree of an epoch, which must be complete.
 func (t secretTrees) build(epoch uint64, width uint32) (*secretTree, error) {

