@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
@@ -396,5 +397,22 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		w.wants(0, "completion", shell)
+	}
+}
+
+// TestSpentBudgetSaysWhenToTryAgain: who did too much in a short time hears when to try
+// again, a script as a number, and that what was to be said is kept.
+func TestSpentBudgetSaysWhenToTryAgain(t *testing.T) {
+	w := newWorld(t)
+	w.fake.fail = fmt.Errorf("%w: %w", sdk.ErrKept, &delivery.Error{Code: delivery.CodeSlowDown, Detail: "this budget is spent: login", RetryAfter: 24300 * time.Millisecond})
+	w.wants(3, "send", teaRoom.String(), "x", "--json")
+	if e := w.object(); e["code"] != "slow_down" || e["retry_after_ms"] != 24300.0 || e["kept"] != true {
+		t.Errorf("said %v", e)
+	}
+	w.wants(3, "send", teaRoom.String(), "x")
+	for _, part := range []string{"too much in a short time", "this budget is spent: login", "try again in 24s; the message is kept"} {
+		if !strings.Contains(w.err.String(), part) {
+			t.Errorf("%q is not in %q", part, &w.err)
+		}
 	}
 }

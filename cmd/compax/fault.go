@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,11 @@ func explain(err error) *local.Error {
 	e := classify(err)
 	e.Kept = errors.Is(err, sdk.ErrKept)
 	if e.Kept && e.Exit == exitOffline {
-		e.Hint = "the message is kept: the next command that reaches the service sends it"
+		kept := "the message is kept: the next command that reaches the service sends it"
+		if e.Code == string(delivery.CodeSlowDown) {
+			kept = e.Hint + "; " + kept
+		}
+		e.Hint = kept
 	}
 	if errors.As(err, &h) {
 		e.Hint = h.hint
@@ -123,9 +128,11 @@ func refused(err error, r *delivery.Error) *local.Error {
 	case delivery.CodeRevoked:
 		e.Detail, e.Hint = "this device was revoked by its owner", "what it has can be read; a new device is made with the phrase: compax account restore"
 	case delivery.CodeSlowDown:
-		e.Hint = "too much in a short time: wait a moment"
+		e.Detail = "too much in a short time: " + e.Detail
+		e.Hint = "try again in a moment"
 		if r.RetryAfter > 0 {
-			e.Hint = fmt.Sprintf("wait %s", r.RetryAfter.Round(1e9))
+			e.RetryMS = r.RetryAfter.Milliseconds()
+			e.Hint = fmt.Sprintf("try again in %s", max(r.RetryAfter.Round(time.Second), time.Second))
 		}
 	case delivery.CodeFull:
 		e.Hint = "the service's disk is full: its operator has to make room; nothing is lost"

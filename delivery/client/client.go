@@ -159,7 +159,7 @@ func (c *Client) send(ctx context.Context, q call) (Response, error) {
 	for try := 1; ; try++ {
 		token, err := "", error(nil)
 		if !q.open {
-			if token, err = c.session(ctx); err != nil {
+			if token, err = c.admitted(ctx); err != nil {
 				return Response{}, err // it has had tries of its own
 			}
 		}

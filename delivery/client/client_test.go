@@ -130,6 +130,38 @@ func TestDefinitiveRefusalIsNotRepeated(t *testing.T) {
 	}
 }
 
+// TestLoginWaitsForItsBudget: a device that has logged in too often comes in when the
+// service says that it may, with a new challenge; not without end, and who would have to
+// wait for long hears for how long.
+func TestLoginWaitsForItsBudget(t *testing.T) {
+	slow := refuse(&delivery.Error{Code: delivery.CodeSlowDown, Detail: "login", RetryAfter: time.Second})
+	c, a := newClient(t, challenge, slow, challenge, slow, challenge, login, accepted)
+	var waited []time.Duration
+	c.Sleep = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
+	if _, err := c.Append(t.Context(), room, entry); err != nil || len(a.asked) != 7 {
+		t.Fatalf("%v after %d requests", err, len(a.asked))
+	}
+	if len(waited) != 2 || waited[0] < time.Second || waited[1] > 2*time.Second {
+		t.Errorf("waited %v", waited)
+	}
+	c, a = newClient(t, challenge, slow, challenge, slow, challenge, slow, challenge, slow)
+	if _, err := c.Append(t.Context(), room, entry); delivery.CodeOf(err) != delivery.CodeSlowDown || len(a.asked) != 8 {
+		t.Errorf("%v after %d requests", err, len(a.asked))
+	}
+	long := refuse(&delivery.Error{Code: delivery.CodeSlowDown, Detail: "login", RetryAfter: time.Minute})
+	c, a = newClient(t, challenge, long)
+	_, err := c.Append(t.Context(), room, entry)
+	var got *delivery.Error
+	if !errors.As(err, &got) || got.RetryAfter != time.Minute || len(a.asked) != 2 {
+		t.Errorf("%v after %d requests", err, len(a.asked))
+	}
+	c, _ = newClient(t, challenge, slow)
+	c.Sleep = func(context.Context, time.Duration) error { return context.Canceled }
+	if err := c.Ensure(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOffline) {
+		t.Errorf("given up while it waits: %v", err)
+	}
+}
+
 func TestEndedSessionLogsInOnceMore(t *testing.T) {
 	ended := refuse(delivery.Refuse(delivery.CodeLogIn, "ended"))
 	c, a := newClient(t, challenge, login, ended, challenge, again, accepted)

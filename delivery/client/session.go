@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -26,7 +28,7 @@ func (c *Client) Login(ctx context.Context) error {
 
 // Ensure opens a session when none is held.
 func (c *Client) Ensure(ctx context.Context) error {
-	_, err := c.session(ctx)
+	_, err := c.admitted(ctx)
 	return err
 }
 
@@ -97,6 +99,25 @@ func (c *Client) session(ctx context.Context) (string, error) {
 	c.token = s.Token
 	c.mu.Unlock()
 	return s.Token, nil
+}
+
+const loginWait = 5 * time.Second
+
+// admitted is session for who can wait: a device that has logged in too often in a
+// short time, as a script does that runs a command for each message, comes in when the
+// service says that it may. Longer than loginWait it does not wait: that is for who
+// asked to hear.
+func (c *Client) admitted(ctx context.Context) (string, error) {
+	for try := 1; ; try++ {
+		token, err := c.session(ctx)
+		var refusal *delivery.Error
+		if !errors.As(err, &refusal) || refusal.Code != delivery.CodeSlowDown || refusal.RetryAfter > loginWait || try >= c.Tries {
+			return token, err
+		}
+		if err := c.Sleep(ctx, c.pause(try, refusal)); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrOffline, err)
+		}
+	}
 }
 
 // maxWorkBits bounds what a client is ready to solve: 2²⁴ hashes are seconds.

@@ -19,7 +19,7 @@ type Connection struct {
 // service's [delivery.End] frame comes back as [*delivery.Error]; with
 // [delivery.CodeLogIn] the session was dropped and Connect may be called again.
 func (c *Client) Connect(ctx context.Context, cursors []delivery.Cursor) (*Connection, error) {
-	token, err := c.session(ctx)
+	token, err := c.admitted(ctx)
 	if err != nil {
 		return nil, err
 	}

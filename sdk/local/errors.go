@@ -28,6 +28,8 @@ type Error struct {
 	// Kept: what was to be said is in the outbox and goes out by itself. It is not to
 	// be said again.
 	Kept bool `json:"kept"`
+	// RetryMS is after how many milliseconds to try again, when the service says so.
+	RetryMS int64 `json:"retry_after_ms,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Detail }
