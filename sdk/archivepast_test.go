@@ -130,12 +130,8 @@ func TestARestoredServiceIsGivenTheArchiveAgain(t *testing.T) {
 	first := ada.say(room, "one, with a mistake")
 	_, err = ada.Archive(ctx)
 	must(t, err)
-	h.stop()
-	backups := []string{filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "again")}
-	for _, b := range backups {
-		must(t, os.CopyFS(b, os.DirFS(h.dir)))
-	}
-	h.start()
+	backup, again := h.backup(), filepath.Join(t.TempDir(), "again")
+	must(t, os.CopyFS(again, os.DirFS(backup)))
 	_, err = ada.Edit(ctx, room, first.Seq, "one")
 	must(t, err)
 	want := []string{"one"}
@@ -147,7 +143,7 @@ func TestARestoredServiceIsGivenTheArchiveAgain(t *testing.T) {
 	_, err = ada.Archive(ctx)
 	must(t, err)
 	h.stop()
-	h.restore(backups[0])
+	h.restore(backup)
 	for range 3 { // until the room is open again
 		must(t, ada.Sync(ctx))
 	}
@@ -163,7 +159,7 @@ func TestARestoredServiceIsGivenTheArchiveAgain(t *testing.T) {
 	complete()
 
 	h.stop()
-	h.restore(backups[1])
+	h.restore(again)
 	must(t, ada.Sync(ctx))
 	if _, err = ada.Archive(ctx); err != nil {
 		t.Fatal(err)

@@ -142,10 +142,7 @@ func TestRestoredServer(t *testing.T) {
 	ada.invite(room, bob)
 	ada.say(room, "before the backup")
 	bob.reads(room, "before the backup")
-	h.stop()
-	backup := filepath.Join(t.TempDir(), "backup")
-	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
-	h.start()
+	backup := h.backup()
 	ada.say(room, "lost by the service, kept by Ada")
 	ada.invite(room, carl)
 	ada.say(room, "after a change")
@@ -174,10 +171,7 @@ func TestRestoredFromLongAgo(t *testing.T) {
 	room, err := ada.NewRoom(ctx, "Backup")
 	must(t, err)
 	ada.invite(room, bob)
-	h.stop()
-	backup := filepath.Join(t.TempDir(), "backup")
-	must(t, os.CopyFS(backup, os.DirFS(h.dir)))
-	h.start()
+	backup := h.backup()
 	var want []string
 	say := func(n int) {
 		for range n {
@@ -202,6 +196,16 @@ func TestRestoredFromLongAgo(t *testing.T) {
 	}
 	bob.say(room, "after it")
 	ada.reads(room, append(want, "after it")...)
+}
+
+// backup copies the service's data, and goes on.
+func (h *home) backup() string {
+	h.t.Helper()
+	h.stop()
+	backup := filepath.Join(h.t.TempDir(), "backup")
+	must(h.t, os.CopyFS(backup, os.DirFS(h.dir)))
+	h.start()
+	return backup
 }
 
 // restore replaces the service's data by a backup and starts it again.

@@ -64,7 +64,8 @@ func (w *World) notePlaces(ctx context.Context) error {
 	return nil
 }
 
-// own finds a message of this device's owner among the latest of a room.
+// latest chooses among the latest messages of a room one, with own one of this device's
+// owner, and fails when there is none.
 func (w *World) latest(ctx context.Context, d *device, room delivery.RoomID, own bool) (sdk.Line, error) {
 	lines, err := d.engine.History(ctx, room, 0, 50, false)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,11 +100,15 @@ func TestFindChecks(t *testing.T) {
 	}
 }
 
-func TestRunTellsNoticedFromSurviving(t *testing.T) {
-	root := t.TempDir()
-	for name, content := range map[string]string{
+// module writes a module with the sample, its tests and more files.
+func module(t *testing.T, more map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	files := map[string]string{
 		"go.mod": "module example.org/m\n\ngo 1.26\n", "sample/sample.go": sample, "sample/sample_test.go": sampleTest,
-	} {
+	}
+	maps.Copy(files, more)
+	for name, content := range files {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -112,6 +117,11 @@ func TestRunTellsNoticedFromSurviving(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return root
+}
+
+func TestRunTellsNoticedFromSurviving(t *testing.T) {
+	root := module(t, nil)
 	opt := options{root: root, report: "out/table.txt", short: true, timeout: time.Minute, workers: 2}
 	survivors, err := run(context.Background(), opt, []string{"sample"})
 	if err != nil {
@@ -143,19 +153,9 @@ func TestRunTellsNoticedFromSurviving(t *testing.T) {
 }
 
 func TestRunGoesOnWithoutAPackageThatFails(t *testing.T) {
-	root := t.TempDir()
-	for name, content := range map[string]string{
-		"go.mod": "module example.org/m\n\ngo 1.26\n", "sample/sample.go": sample, "sample/sample_test.go": sampleTest,
+	root := module(t, map[string]string{
 		"user/user_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/sample\"\n)\n\nfunc TestBroken(t *testing.T) {\n\tt.Error(sample.Odd(1))\n}\n",
-	} {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	opt := options{root: root, report: "out/table.txt", short: true, timeout: time.Minute, workers: 2}
 	survivors, err := run(context.Background(), opt, []string{"sample"})
 	if survivors != 2 || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "user.TestBroken") {
