@@ -31,14 +31,16 @@ func newGroup(cs *suite.Suite, context wire.GroupContext, encoded []byte, t term
 }
 
 // Create gives the public state of a new group of one, in epoch 0 (§11). leaf is
-// the creator's, of source key_package; tag is the confirmation tag that the
+// the creator's, of source key_package and signed; tag is the confirmation tag that the
 // creator computed over the empty transcript.
 func Create(cs *suite.Suite, groupID []byte, extensions wire.Extensions, leaf *wire.LeafNode, tag wire.MAC, o Options) (*Group, error) {
 	t, err := readTerms(extensions)
 	if err != nil {
 		return nil, err
 	}
-	if err := tree.ValidateLeaf(cs, leaf, o.leaf(wire.LeafNodeSourceKeyPackage, groupID, 0, nil)); err != nil {
+	lo := o.leaf(wire.LeafNodeSourceKeyPackage, groupID, 0, nil)
+	lo.SignatureVerified = true // the creator has just made it
+	if err := tree.ValidateLeaf(cs, leaf, lo); err != nil {
 		return nil, invalid(ErrTree, "the creator's leaf: %w", err)
 	}
 	tr := tree.New(cs, leaf)
@@ -67,18 +69,24 @@ func Join(cs *suite.Suite, info *wire.GroupInfo, t *tree.Unverified, o Options) 
 	if leaf == nil {
 		return nil, invalid(ErrGroupInfo, "its signer, leaf %d, is not a member", info.Signer)
 	}
-	if err := checkGroupInfoForm(cs, info, leaf); err != nil {
+	if err := checkGroupInfoForm(cs, info); err != nil {
 		return nil, err
 	}
 	terms, err := readTerms(c.Extensions)
 	if err != nil {
 		return nil, err
 	}
+	batch := cs.NewSignatureBatch()
+	batch.Add(leaf.SignatureKey, groupInfoLabel, wire.Marshal((*wire.GroupInfoTBS)(info)), info.Signature)
 	verified, err := t.Verify(tree.VerifyOptions{
 		GroupID: c.GroupID, TreeHash: c.TreeHash, Extensions: c.Extensions, RequiredCapabilities: terms.required,
-		Credentials: o.Credentials, Now: o.Now, Parallel: o.Parallel,
+		Credentials: o.Credentials, Now: o.Now, Beside: batch, Parallel: o.Parallel,
 	})
 	if err != nil {
+		// Of a GroupInfo that its signer did not make nothing else is worth telling.
+		if err := checkGroupInfoSignature(cs, info, leaf); err != nil {
+			return nil, err
+		}
 		return nil, invalid(ErrTree, "%w", err)
 	}
 	if err := new(Group).checkSenders(terms.senders, &o); err != nil {
@@ -143,11 +151,14 @@ func (g *Group) CheckGroupInfo(info *wire.GroupInfo) error {
 	if !suite.Equal(info.ConfirmationTag, g.tag) {
 		return invalid(ErrGroupInfo, "its confirmation tag is another one")
 	}
-	return checkGroupInfoForm(g.cs, info, leaf)
+	if err := checkGroupInfoForm(g.cs, info); err != nil {
+		return err
+	}
+	return checkGroupInfoSignature(g.cs, info, leaf)
 }
 
-// checkGroupInfoForm checks what a GroupInfo says by itself, and its signature.
-func checkGroupInfoForm(cs *suite.Suite, info *wire.GroupInfo, signer *wire.LeafNode) error {
+// checkGroupInfoForm checks what a GroupInfo says by itself, but not its signature.
+func checkGroupInfoForm(cs *suite.Suite, info *wire.GroupInfo) error {
 	if t, twice := info.Extensions.Duplicate(); twice {
 		return invalid(ErrGroupInfo, "extension type %#04x occurs twice", uint16(t))
 	}
@@ -164,7 +175,14 @@ func checkGroupInfoForm(cs *suite.Suite, info *wire.GroupInfo, signer *wire.Leaf
 	if len(info.ConfirmationTag) != cs.HashSize() {
 		return invalid(ErrGroupInfo, "its confirmation tag has %d bytes, not %d", len(info.ConfirmationTag), cs.HashSize())
 	}
-	if !cs.VerifyWithLabel(signer.SignatureKey, "GroupInfoTBS", wire.Marshal((*wire.GroupInfoTBS)(info)), info.Signature) {
+	return nil
+}
+
+// groupInfoLabel is the label of a GroupInfo's signature (§12.4.3).
+const groupInfoLabel = "GroupInfoTBS"
+
+func checkGroupInfoSignature(cs *suite.Suite, info *wire.GroupInfo, signer *wire.LeafNode) error {
+	if !cs.VerifyWithLabel(signer.SignatureKey, groupInfoLabel, wire.Marshal((*wire.GroupInfoTBS)(info)), info.Signature) {
 		return invalid(ErrSignature, "of the group info by leaf %d", info.Signer)
 	}
 	return nil

@@ -29,6 +29,9 @@ var (
 	ErrTreeHash = errors.New("the tree hash does not match")
 	// ErrSignature: a signature does not verify.
 	ErrSignature = errors.New("the signature does not verify")
+	// ErrBeside: of the signatures that were to be verified with those of the
+	// leaves, not of a leaf, one does not verify.
+	ErrBeside = errors.New("a signature beside those of the leaves does not verify")
 	// ErrLeafSource: leaf_node_source is not the one required here (§7.3).
 	ErrLeafSource = errors.New("the leaf node source is not allowed here")
 	// ErrLifetime: the leaf is not valid yet, no longer, or for too long (§7.2).

@@ -224,6 +224,21 @@ func TestVerifyOptions(t *testing.T) {
 			CredentialTypes: []wire.CredentialType{wire.CredentialTypeBasic},
 		},
 	}))
+	// Signatures beside those of the leaves count as much as theirs.
+	beside := func(content string, parallel bool) error {
+		signer := h.signers[0]
+		signature, err := signer.SignWithLabel("label", []byte("content"))
+		h.must(err)
+		batch := h.tree.Suite().NewSignatureBatch()
+		batch.Add(signer.Public(), "label", []byte(content), signature)
+		return verify(VerifyOptions{Beside: batch, Parallel: parallel})
+	}
+	for _, parallel := range []bool{false, true} {
+		h.must(beside("content", parallel))
+		if err := beside("other content", parallel); !errors.Is(err, ErrBeside) {
+			t.Errorf("a wrong signature beside the leaves', parallel %v: %v", parallel, err)
+		}
+	}
 	// Leaves of another group or place carry signatures that do not fit.
 	u, err := ParseBytes(h.tree.Suite(), h.tree.Marshal())
 	h.must(err)
