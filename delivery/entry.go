@@ -14,8 +14,9 @@ const (
 	// KindCommit is an MLSMessage with a PublicMessage that carries a commit; the
 	// entry's epoch is the one it ends.
 	KindCommit EntryKind = 3
-	// KindIncarnation marks a restore of the service: empty bytes; the seq before
-	// it is at least [IncarnationJump] lower. The only legal gap in a room's log.
+	// KindIncarnation marks a restore of the service: its bytes are a [Marker]; the
+	// seq before it is at least [IncarnationJump] lower. The only legal gap in a
+	// room's log.
 	KindIncarnation EntryKind = 4
 )
 
@@ -34,8 +35,8 @@ func (k EntryKind) String() string {
 	return "unknown"
 }
 
-// IncarnationJump is how far every room's next seq moves when a service starts
-// anew from a backup.
+// IncarnationJump is how far every room's next seq moves at least when a service
+// starts anew from a backup, see [NewMarker].
 const IncarnationJump = 1 << 20
 
 // Limits of the protocol, in bytes unless said. A service may configure lower

@@ -154,10 +154,11 @@ type Housekeeping interface {
 	// done also when it returns an error.
 	Sweep(ctx context.Context, plan SweepPlan) (SweepCounts, error)
 	// StartIncarnation is the first thing after a restore from a backup, in one
-	// transaction: every room's next seq jumps by IncarnationJump behind one
-	// KindIncarnation entry and its status becomes RoomHealing (unless succeeded);
+	// transaction: every room's next seq jumps behind one KindIncarnation entry, with
+	// the Marker of a backup that ends with the last change of any room, or at sinceMS
+	// if that is later, and its status becomes RoomHealing (unless succeeded);
 	// sessions and ordinary key packages are dropped; copy counters are unset.
-	StartIncarnation(ctx context.Context, nowMS int64) error
+	StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (Marker, error)
 }
 
 // BlobStore keeps ciphertext bytes. blob/disk implements it; blob/blobtest is

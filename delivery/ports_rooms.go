@@ -16,9 +16,10 @@ type NewRoom struct {
 	GroupInfo []byte // signed, without the tree
 	Members   []Membership
 	// Incarnation above 0 makes a room again that a restored service has lost: the
-	// log begins with a KindIncarnation entry at the seq 1 + IncarnationJump,
-	// accepted at RestoredMS, and the room is RoomHealing.
+	// log begins with a KindIncarnation entry with the Marker, accepted at RestoredMS,
+	// and the room is RoomHealing.
 	Incarnation uint32
+	Marker      Marker
 	RestoredMS  int64
 }
 

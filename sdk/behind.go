@@ -12,8 +12,8 @@ type CatchUp struct {
 	Room  delivery.RoomID
 	Title string // what to show; empty for the account's own room
 	Done  uint64 // entries that were read since it began
-	// Left is how many there are still. It is 0 at the end, and there alone; a service
-	// that was restored meanwhile makes it a guess.
+	// Left is how many there are still. It is 0 at the end, and there alone. Where the
+	// service was restored meanwhile it is 1 until that was read: nobody knows more.
 	Left uint64
 }
 
@@ -49,17 +49,16 @@ func (e *Engine) tellAbsence(ctx context.Context, r *room, n *absence, page deli
 }
 
 // behind is how many entries lie behind a cursor, 0 only when there are none. The
-// numbers say it but for restores, each of which moves them on by IncarnationJump.
+// numbers say it, unless a restore lies between: it moves them on by IncarnationJump or
+// more, and only its own entry says how far.
 func behind(cursor, head uint64) uint64 {
 	if head <= cursor {
 		return 0
 	}
-	n := head - cursor
-	jumps := n / delivery.IncarnationJump
-	if n%delivery.IncarnationJump >= delivery.IncarnationJump/2 {
-		jumps++ // less was in the backup than this device has read
+	if n := head - cursor; n < delivery.IncarnationJump/2 {
+		return n
 	}
-	return max(n-min(n, jumps*delivery.IncarnationJump), 1)
+	return 1
 }
 
 // titleOf is what a room is called here: by its title, or by whom it is with.

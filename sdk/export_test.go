@@ -192,3 +192,16 @@ func (e *Engine) WriteSnapshot(ctx context.Context) error { return e.putSnapshot
 
 // Behind is behind.
 func Behind(cursor, head uint64) uint64 { return behind(cursor, head) }
+
+// ReadRestore reads the entry of a restore as if the log had it, when the room was last
+// read to its end at caughtMS.
+func (e *Engine) ReadRestore(ctx context.Context, id delivery.RoomID, entry delivery.Entry, caughtMS int64) (rec Room, err error) {
+	r, done, err := e.enter(ctx, id)
+	if err != nil {
+		return rec, err
+	}
+	defer done()
+	r.rec.Caught = caughtMS
+	err = e.keep(ctx, r, r.state, []opened{{entry: entry}}, nil)
+	return r.rec, err
+}

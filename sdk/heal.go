@@ -2,9 +2,11 @@ package sdk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/askucher/compax-core/content"
@@ -83,7 +85,7 @@ func (e *Engine) offer(ctx context.Context, r *room) (got delivery.HealResponse,
 	}
 	from, missing, dropped := max(r.given, r.rec.Lost-min(r.rec.Lost, 1)), 0, 0
 	for {
-		piece, next, more, err := e.keptAfter(ctx, r.rec.ID, from, r.rec.Lost+delivery.IncarnationJump)
+		piece, next, more, err := e.keptAfter(ctx, r.rec.ID, from, r.rec.anew())
 		if err != nil {
 			return got, err
 		}
@@ -132,19 +134,48 @@ func (e *Engine) offerPiece(ctx context.Context, r *room, offer delivery.HealReq
 	return got, nil
 }
 
+// anew is the seq from which on entries were given theirs since the restore.
+func (r Room) anew() uint64 { return cmp.Or(r.Anew, r.Lost+delivery.IncarnationJump) }
+
 // noteRestore notes when the log says that the service was restored. Who came into
 // the room after the backup sees the jump alone: everything since it came in may
 // be lost.
-func (r *room) noteRestore(entry delivery.Entry) {
+func (e *Engine) noteRestore(tx Tx, r *room, entry delivery.Entry) error {
 	switch {
 	case entry.Kind == delivery.KindIncarnation:
-		r.rec.Lost = entry.Seq - min(entry.Seq-1, delivery.IncarnationJump)
+		m := delivery.MarkerOf(entry)
+		r.restored(entry.Seq-m.Jump, entry.Seq)
+		return e.forgotten(tx, r, entry.Seq-1, entry.AcceptedMS, m.BackupMS)
 	case entry.Seq > r.rec.Cursor+delivery.IncarnationJump/2:
-		r.rec.Lost = max(r.rec.Joined, 1)
-	default:
-		return
+		r.restored(max(r.rec.Joined, 1), entry.Seq)
+		return e.forgotten(tx, r, entry.Seq-1, e.nowMS(), 0)
 	}
+	return nil
+}
+
+// restored: what this device holds from lost on is to be offered, and what it read from
+// anew on is of the restored service.
+func (r *room) restored(lost, anew uint64) {
+	r.rec.Lost, r.rec.Anew = lost, anew
 	r.given, r.told = 0, told{}
+}
+
+// forgotten leaves one line when messages may be gone that nobody can bring back: those
+// that are newer than the backup, that were past retention when the service was restored,
+// and that this device had not read by then, see [Room.Caught]. Whoever kept them has
+// forgotten them. to is the last seq that one of them may have had; a backup of 0 is of
+// unknown age.
+func (e *Engine) forgotten(tx Tx, r *room, to uint64, restoredMS, backupMS int64) error {
+	limit := restoredMS - retention.Milliseconds()
+	from := max(r.rec.Caught, backupMS)
+	if from >= limit || to <= r.rec.Cursor {
+		return nil
+	}
+	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
+	return tx.PutLine(Line{
+		Room: r.rec.ID, Seq: to, TimeMS: e.nowMS(), Kind: LineGap, GapFrom: r.rec.Cursor + 1, ID: eventID(r.rec.ID, r.rec.Cursor+1, "gap", 0),
+		Cause: fmt.Sprintf("the service was restored from a backup: what was said from %s to %s is gone where everybody has forgotten it; %d to %d", day(from), day(limit), r.rec.Cursor+1, to),
+	})
 }
 
 // pastRestore is noteRestore for a device that has nothing to read behind the
@@ -154,8 +185,14 @@ func (e *Engine) pastRestore(ctx context.Context, r *room, head uint64) error {
 		return nil
 	}
 	before := r.rec
-	r.rec.Lost, r.rec.Cursor, r.given, r.told = max(r.rec.Joined, 1), head, 0, told{}
-	err := e.Store.Update(ctx, r.save)
+	err := e.Store.Update(ctx, func(tx Tx) error {
+		r.restored(max(r.rec.Joined, 1), r.rec.Cursor+1)
+		if err := e.forgotten(tx, r, head, e.nowMS(), 0); err != nil {
+			return err
+		}
+		r.rec.Cursor = head
+		return r.save(tx)
+	})
 	if err != nil {
 		r.rec = before
 	}
@@ -179,7 +216,7 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	r.waits = min(max(2*r.waits, callAgain), callAtLeast)
 	r.calls = now.Add(r.waits)
 	if r.rec.Lost == 0 {
-		r.rec.Lost, r.given, r.told = max(r.rec.Joined, 1), 0, told{}
+		r.restored(max(r.rec.Joined, 1), math.MaxUint64) // it has read nothing since
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return false, err
 		}
@@ -229,7 +266,7 @@ func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, e
 		if err := e.sayAgain(tx, r); err != nil {
 			return err
 		}
-		r.rec.Lost = 0
+		r.rec.Lost, r.rec.Anew = 0, 0
 		return r.save(tx)
 	})
 	if err != nil {
@@ -273,7 +310,7 @@ func (e *Engine) sayAgain(tx Tx, r *room) error {
 		switch {
 		case err != nil:
 			return false, err
-		case entry.Seq >= r.rec.Lost+delivery.IncarnationJump:
+		case entry.Seq >= r.rec.anew():
 			back[sha256.Sum256(entry.Bytes)] = true
 		case entry.Kind == delivery.KindApplication:
 			said = append(said, entry)

@@ -271,7 +271,10 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	}
 	defer done()
 	rec := e.newRecord(id, s, startSeq)
-	rec.Lost, rec.Caught = r.rec.Lost, e.invitedAt(sentMS, r.rec.Caught, j.Bundle)
+	if rec.Lost = r.rec.Lost; rec.Lost > 0 {
+		rec.Anew = min(r.rec.anew(), rec.Cursor)
+	}
+	rec.Caught = e.invitedAt(sentMS, r.rec.Caught, j.Bundle)
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)
 	if old := r.rec; old.ID == id {
 		rec.First, rec.Past, rec.Gaps, rec.Away = old.First, old.Past, old.Gaps, old.Away

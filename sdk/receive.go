@@ -244,7 +244,9 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 			if err := putRaw(tx, r.rec.ID, delivery.KeptEntry{Entry: o.entry, Blobs: blobs}); err != nil {
 				return err
 			}
-			r.noteRestore(o.entry)
+			if err := e.noteRestore(tx, r, o.entry); err != nil {
+				return err
+			}
 			r.rec.Cursor = o.entry.Seq
 			if o.commit != nil { // whatever was in flight is settled by it
 				if err := forgetFlying(tx, r.rec.ID); err != nil {

@@ -54,6 +54,8 @@ type Room struct {
 	// Lost: the service was restored from a backup and may have lost entries from
 	// this seq on; what this device holds of them has not come back yet.
 	Lost uint64 `json:"lost,omitempty"`
+	// Anew, with Lost: entries from this seq on were given theirs since the restore.
+	Anew uint64 `json:"anew,omitempty"`
 }
 
 // Request is a room that a stranger invites to. Nothing is sent to it and no

@@ -231,7 +231,7 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 			return err
 		}
 		if before.ID == id && got.Seq > before.Cursor+delivery.IncarnationJump/2 {
-			rec.Lost, r.given, r.told = max(before.Joined, 1), 0, told{} // the restore lies between
+			rec.Lost, rec.Anew, r.given, r.told = max(before.Joined, 1), got.Seq, 0, told{} // the restore lies between
 		}
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {

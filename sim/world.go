@@ -25,7 +25,7 @@ type Plan struct {
 	Away   float64 // chance, each step, that a device is put away for a while
 	Weeks  bool    // some absences last longer than the service keeps its log
 	Lose   bool    // phones are lost: their owners revoke them
-	Backup bool    // the service is restored from an old backup, once
+	Backup bool    // the service is restored from an old backup, twice from the same
 	Race   float64 // chance that somebody else acts between an append and its sender's last look
 	Bots   int     // accounts that answer every message at once
 }
@@ -46,7 +46,7 @@ type World struct {
 	words   int
 	tally   Tally
 	racing  bool // somebody acts within another's request
-	done    bool // the restore has happened
+	done    bool // a restore has happened
 	replied map[content.MessageID]bool
 	places  map[[32]byte][]uint64 // where entries stand or stood in their room's log, by SHA-256
 	story   []string
@@ -183,7 +183,7 @@ func (w *World) weather(ctx context.Context, step int) error {
 			}
 			w.saved = len(w.said)
 		}
-		if w.Backup && !w.done && w.saved >= 0 && step > w.Steps/2 {
+		if w.Backup && w.saved >= 0 && step > w.Steps/2 && w.tally.Restores == 0 || w.done && step > w.Steps*3/4 && w.tally.Restores == 1 {
 			w.tell("%d: the service is restored from the backup", step)
 			w.done = true
 			w.tally.Restores++

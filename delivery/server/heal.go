@@ -93,7 +93,7 @@ func (s *Server) healed(room delivery.Room, now time.Time) bool {
 	if known && o.complete {
 		return true
 	}
-	end := s.secrets.restored.Add(s.HealWindow)
+	end := s.secrets.present.since.Add(s.HealWindow)
 	if known && o.since.Add(s.HealWindow/5).After(end) {
 		end = o.since.Add(s.HealWindow / 5)
 	}

@@ -44,7 +44,7 @@ func (s *Server) Sweep(ctx context.Context) error {
 		WelcomesBefore: now.Add(-maxPackageLife).UnixMilli(),
 		Limit:          sweepRows,
 	}
-	if now.Before(s.secrets.restored.Add(looseBlobs)) {
+	if now.Before(s.secrets.present.since.Add(looseBlobs)) {
 		plan.UploadsBefore = 0 // entries that refer to them may still be offered again
 	}
 	var stays error

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) info(c *call) error {
-	n, restored, err := incarnation(c, s.store)
+	last, err := incarnation(c, s.store)
 	if err != nil {
 		return err
 	}
@@ -20,10 +20,10 @@ func (s *Server) info(c *call) error {
 		Name: s.Name, Version: s.Version, Home: s.Home, Domain: s.Domain, ConfigDigest: s.Digest,
 		SenderKey: s.SenderKey(), SenderIndex: policy.HomeSenderIndex,
 		RetentionDays: int(s.Retention / (24 * time.Hour)), ArchiveDays: int(s.ArchiveRetention / (24 * time.Hour)), MaxBlobBytes: s.Limits.Congestion.maxUpload(level, s.MaxBlob),
-		Level: level.String(), Refused: s.Limits.Congestion.refused(level), TimeMS: s.nowMS(), Incarnation: n,
+		Level: level.String(), Refused: s.Limits.Congestion.refused(level), TimeMS: s.nowMS(), Incarnation: last.n,
 	}
-	if n > 0 {
-		out.RestoredMS = restored.UnixMilli()
+	if last.n > 0 {
+		out.RestoredMS = last.since.UnixMilli()
 	}
 	for _, id := range policy.Suites {
 		out.Suites = append(out.Suites, uint16(id))

@@ -15,11 +15,11 @@ import (
 // the commits that are offered behind it; so nobody is in the room by anybody's
 // word. Where the creator is gone the others make a successor room.
 func (s *Server) refound(c *call, id delivery.RoomID, founding []byte) error {
-	n, since, err := incarnation(c, s.store)
+	last, err := incarnation(c, s.store)
 	if err != nil {
 		return err
 	}
-	if n == 0 || len(founding) == 0 {
+	if last.n == 0 || len(founding) == 0 {
 		return delivery.ErrNotFound
 	}
 	req, err := delivery.ParseCreateRoom(founding)
@@ -33,8 +33,8 @@ func (s *Server) refound(c *call, id delivery.RoomID, founding []byte) error {
 	if r.ID != id {
 		return bad("the founding is of another room")
 	}
-	r.Incarnation, r.RestoredMS = n, s.nowMS()
-	r.CreatedMS = max(min(foundedMS(f), since.UnixMilli()), s.Now().Add(-s.Retention).UnixMilli())
+	r.Incarnation, r.RestoredMS, r.Marker = last.n, s.nowMS(), last.marker
+	r.CreatedMS = max(min(foundedMS(f), last.since.UnixMilli()), s.Now().Add(-s.Retention).UnixMilli())
 	switch err := s.store.CreateRoom(c, r); {
 	case errors.Is(err, delivery.ErrExists):
 		return nil // it is there again already

@@ -17,10 +17,10 @@ import (
 // signs the home's proposals, one authenticates what the service says to
 // itself through its clients.
 type secrets struct {
-	sender   *suite.SignatureKey
-	mac      []byte
-	born     time.Time // since when nonces are remembered
-	restored time.Time // when the present incarnation began
+	sender  *suite.SignatureKey
+	mac     []byte
+	born    time.Time // since when nonces are remembered
+	present restore
 }
 
 // The settings.
@@ -28,8 +28,8 @@ const (
 	settingSender = "sender-key"
 	settingMAC    = "mac-key"
 	settingNonces = "nonces-since" // decimal, Unix milliseconds
-	// settingIncarnation is how many restores there were and when the last one
-	// was, in Unix milliseconds: two decimals and a space.
+	// settingIncarnation is how many restores there were, when the last one was, in
+	// Unix milliseconds, and its marker: four decimals with spaces between.
 	settingIncarnation = "incarnation"
 )
 
@@ -67,54 +67,79 @@ func loadSecrets(ctx context.Context, c Config) (secrets, error) {
 		return s, fmt.Errorf("setting %s: %w", settingNonces, err)
 	}
 	s.born = time.UnixMilli(ms)
-	_, s.restored, err = incarnation(ctx, c.Store)
+	s.present, err = incarnation(ctx, c.Store)
 	return s, err
 }
 
-// incarnation says how many restores there were, and when the last one was.
-func incarnation(ctx context.Context, store delivery.Store) (n uint32, since time.Time, err error) {
+// restore is the present incarnation.
+type restore struct {
+	n      uint32 // how many restores there were
+	since  time.Time
+	marker delivery.Marker
+}
+
+func (r restore) String() string {
+	return fmt.Sprintf("%d %d %d %d", r.n, r.since.UnixMilli(), r.marker.Jump, r.marker.BackupMS)
+}
+
+// incarnation says how many restores there were, and when and of what the last one was.
+func incarnation(ctx context.Context, store delivery.Store) (r restore, err error) {
 	v, err := store.InitSetting(ctx, settingIncarnation, []byte("0 0"))
 	if err != nil {
-		return 0, since, err
+		return r, err
 	}
 	var ms int64
-	if _, err := fmt.Sscanf(string(v), "%d %d", &n, &ms); err != nil {
-		return 0, since, fmt.Errorf("setting %s: %w", settingIncarnation, err)
+	r.marker.Jump = delivery.IncarnationJump
+	got, err := fmt.Sscanf(string(v), "%d %d %d %d", &r.n, &ms, &r.marker.Jump, &r.marker.BackupMS)
+	if err != nil && got != 2 { // two: of a store that was never restored
+		return r, fmt.Errorf("setting %s: %w", settingIncarnation, err)
 	}
-	return n, time.UnixMilli(ms), nil
+	r.since = time.UnixMilli(ms)
+	return r, nil
 }
 
 // StartIncarnation is what a restore from a backup ends with, before anything
 // is served: the store's rooms jump and wait to be healed, sessions are gone,
 // and every envelope from before counts as used.
 func StartIncarnation(ctx context.Context, store delivery.Store, now time.Time) error {
-	n, _, err := incarnation(ctx, store)
+	r, err := incarnation(ctx, store)
 	if err != nil {
 		return err
 	}
-	if err := store.StartIncarnation(ctx, now.UnixMilli()); err != nil {
+	born, err := store.InitSetting(ctx, settingNonces, strconv.AppendInt(nil, now.UnixMilli(), 10))
+	if err != nil {
+		return err
+	}
+	since, err := strconv.ParseInt(string(born), 10, 64)
+	if err != nil {
+		return fmt.Errorf("setting %s: %w", settingNonces, err)
+	}
+	if r.marker, err = store.StartIncarnation(ctx, since, now.UnixMilli()); err != nil {
 		return err
 	}
 	if err := store.PutSetting(ctx, settingNonces, strconv.AppendInt(nil, now.UnixMilli(), 10)); err != nil {
 		return err
 	}
-	return store.PutSetting(ctx, settingIncarnation, fmt.Appendf(nil, "%d %d", n+1, now.UnixMilli()))
+	r.n, r.since = r.n+1, now
+	return store.PutSetting(ctx, settingIncarnation, []byte(r.String()))
 }
 
 // Incarnation says how many restores a store has had, and when the last one was.
 func Incarnation(ctx context.Context, store delivery.Store) (n uint32, since time.Time, err error) {
-	return incarnation(ctx, store)
+	r, err := incarnation(ctx, store)
+	return r.n, r.since, err
 }
 
 // BeginHealing counts the wait of a restored store's rooms for their members
 // from now, when they can come, instead of from the restore. It belongs before
 // the first start after [StartIncarnation].
 func BeginHealing(ctx context.Context, store delivery.Store, now time.Time) error {
-	n, _, err := incarnation(ctx, store)
-	if err != nil || n == 0 {
+	r, err := incarnation(ctx, store)
+	if err != nil || r.n == 0 {
 		return err
 	}
-	return store.PutSetting(ctx, settingIncarnation, fmt.Appendf(nil, "%d %d", n, now.UnixMilli()))
+	r.since = now
+	return store.PutSetting(ctx, settingIncarnation, []byte(r.String()))
 }
 
 // seal is a MAC of the deployment over parts, each for one purpose.

@@ -22,6 +22,7 @@ type taken struct {
 // then was checked then; its signatures are checked again.
 type old struct {
 	seq  uint64 // before the restore
+	jump uint64 // of the restore
 	gaps bool   // it may follow entries that nobody has offered
 	// vouched: who offers a message is in the room at its epoch.
 	vouched bool
@@ -32,7 +33,7 @@ type old struct {
 
 // place is the seq that an entry which follows the backup without a gap gets: as
 // far behind the incarnation as it was behind the backup.
-func (o *old) place() uint64 { return o.seq + delivery.IncarnationJump + 1 }
+func (o *old) place() uint64 { return o.seq + o.jump + 1 }
 
 // takeBack runs offered entries in order. While others may still bring what is
 // between it stops at the first that does not follow what the room has; after
@@ -52,7 +53,7 @@ func (s *Server) takeBack(c *call, room delivery.Room, req delivery.HealRequest)
 			out.n++
 			continue
 		}
-		o := &old{seq: e.Seq, gaps: gaps, acceptedMS: min(max(e.AcceptedMS, floor), s.nowMS())}
+		o := &old{seq: e.Seq, jump: s.secrets.present.marker.Jump, gaps: gaps, acceptedMS: min(max(e.AcceptedMS, floor), s.nowMS())}
 		fresh, missing, err := s.takeOne(c, room.ID, o, e)
 		if code := delivery.CodeOf(err); code != "" && code != delivery.CodeRetry {
 			if !gaps {
@@ -80,7 +81,7 @@ func (s *Server) firstKept(ctx context.Context, room delivery.Room) (uint64, err
 	case len(list) == 0:
 		return room.NextSeq, nil
 	case list[0].Kind == delivery.KindIncarnation:
-		return list[0].Seq - min(list[0].Seq, delivery.IncarnationJump), nil
+		return list[0].Seq - delivery.MarkerOf(list[0]).Jump, nil
 	}
 	return list[0].Seq, nil
 }
@@ -97,8 +98,9 @@ func (s *Server) newest(ctx context.Context, room delivery.Room) (int64, error) 
 	}
 	e, found, err := at(room.NextSeq - 1)
 	if err == nil && found && e.Kind == delivery.KindIncarnation {
-		if found = e.Seq > delivery.IncarnationJump+1; found {
-			e, found, err = at(e.Seq - delivery.IncarnationJump - 1)
+		jump := delivery.MarkerOf(e).Jump
+		if found = e.Seq > jump+1; found {
+			e, found, err = at(e.Seq - jump - 1)
 		}
 	}
 	if err != nil || !found {

@@ -196,20 +196,27 @@ func nameBlobs(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit i
 
 // StartIncarnation jumps every room's seq behind a marker and drops what a
 // restored copy must not use.
-func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
-	return s.write(ctx, func(tx pgx.Tx) error {
+func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (marker delivery.Marker, err error) {
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "LOCK TABLE rooms IN EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		var newest int64
+		if err := tx.QueryRow(ctx, "SELECT coalesce(max(changed_ms), 0) FROM rooms").Scan(&newest); err != nil {
+			return err
+		}
+		marker = delivery.NewMarker(max(newest, sinceMS), nowMS)
 		for _, q := range []struct {
 			query string
 			args  []any
 		}{
-			{"LOCK TABLE rooms IN EXCLUSIVE MODE", nil},
-			{`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + $1, epoch, $2, $3, '' FROM rooms`,
-				[]any{int64(delivery.IncarnationJump), int64(delivery.KindIncarnation), nowMS}},
+			{`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + $1, epoch, $2, $3, $4 FROM rooms`,
+				[]any{int64(marker.Jump), int64(delivery.KindIncarnation), nowMS, marker.Bytes()}},
 			// first_seq stays, also where nothing is kept: who has read up to there has
 			// read everything before the marker.
 			{`UPDATE rooms SET first_ms = coalesce(first_ms, $2), next_seq = next_seq + $1 + 1, incarnation = incarnation + 1, changed_ms = $2,
 				status = CASE WHEN status = $3 THEN status ELSE $4 END`,
-				[]any{int64(delivery.IncarnationJump), nowMS, int64(delivery.RoomSucceeded), int64(delivery.RoomHealing)}},
+				[]any{int64(marker.Jump), nowMS, int64(delivery.RoomSucceeded), int64(delivery.RoomHealing)}},
 			{"DELETE FROM sessions", nil},
 			// Their refs stay known: a package that was handed out after the backup
 			// must not come in again.
@@ -222,4 +229,5 @@ func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
 		}
 		return nil
 	})
+	return marker, err
 }

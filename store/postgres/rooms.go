@@ -38,9 +38,9 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 		b.Queue("INSERT INTO group_infos(room, epoch, bytes) VALUES($1, $2, $3)", n, int64(r.Epoch), notNull(r.GroupInfo))
 		queueMembers(&b, n, r.Members, 0)
 		if r.Incarnation > 0 {
-			const first = 1 + delivery.IncarnationJump
-			b.Queue("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES($1, $2, $3, $4, $5, '')",
-				n, int64(first), int64(r.Epoch), int64(delivery.KindIncarnation), r.RestoredMS)
+			first := r.Marker.First(1)
+			b.Queue("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES($1, $2, $3, $4, $5, $6)",
+				n, int64(first), int64(r.Epoch), int64(delivery.KindIncarnation), r.RestoredMS, r.Marker.Bytes())
 			b.Queue("UPDATE rooms SET next_seq = $2, first_ms = $3, changed_ms = $3, status = $4, incarnation = $5 WHERE n = $1",
 				n, int64(first+1), r.RestoredMS, int64(delivery.RoomHealing), int64(r.Incarnation))
 		}

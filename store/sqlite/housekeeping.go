@@ -167,20 +167,28 @@ func nameBlobs(c *change, plan *delivery.SweepPlan, limit int64, counts *deliver
 
 // StartIncarnation jumps every room's seq behind a marker and drops what a
 // restored copy must not use.
-func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
-	return s.write(ctx, func(c *change) error {
+func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (marker delivery.Marker, err error) {
+	err = s.write(ctx, func(c *change) error {
 		clear(c.heads)
+		newest := sinceMS
+		if err := c.query("SELECT coalesce(max(changed_ms), 0) FROM rooms", func(r row) error {
+			newest = max(newest, r.int(0))
+			return nil
+		}); err != nil {
+			return err
+		}
+		marker = delivery.NewMarker(newest, nowMS)
 		for _, q := range []struct {
 			query string
 			args  []any
 		}{
-			{"INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + ?, epoch, ?, ?, x'' FROM rooms ORDER BY n",
-				[]any{delivery.IncarnationJump, delivery.KindIncarnation, nowMS}},
+			{"INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + ?, epoch, ?, ?, ? FROM rooms ORDER BY n",
+				[]any{marker.Jump, delivery.KindIncarnation, nowMS, marker.Bytes()}},
 			// first_seq stays, also where nothing is kept: who has read up to there has
 			// read everything before the marker.
 			{`UPDATE rooms SET first_ms = coalesce(first_ms, ?), next_seq = next_seq + ? + 1, incarnation = incarnation + 1, changed_ms = ?,
 				status = CASE WHEN status = ? THEN status ELSE ? END`,
-				[]any{nowMS, delivery.IncarnationJump, nowMS, delivery.RoomSucceeded, delivery.RoomHealing}},
+				[]any{nowMS, marker.Jump, nowMS, delivery.RoomSucceeded, delivery.RoomHealing}},
 			{"DELETE FROM sessions", nil},
 			// Their refs stay known: a package that was handed out after the backup
 			// must not come in again.
@@ -193,4 +201,5 @@ func (s *Store) StartIncarnation(ctx context.Context, nowMS int64) error {
 		}
 		return nil
 	})
+	return marker, err
 }

@@ -68,9 +68,9 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 		if r.Incarnation == 0 {
 			return nil
 		}
-		const first = 1 + delivery.IncarnationJump
-		if _, err := c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, x'')",
-			n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS); err != nil {
+		first := r.Marker.First(1)
+		if _, err := c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, ?)",
+			n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS, r.Marker.Bytes()); err != nil {
 			return err
 		}
 		_, err = c.exec("UPDATE rooms SET next_seq = ?, first_ms = ?, changed_ms = ?, status = ?, incarnation = ? WHERE n = ?",

@@ -338,30 +338,33 @@ var incarnations = []contract{
 		}
 		k.commit(full, 10, nil)
 		k.with(succeeded, func(tx delivery.RoomTx) error { return tx.SetStatus(delivery.RoomSucceeded, &next) })
-		k.ok(k.store.StartIncarnation(k.ctx, now+99))
+		newest := int64(0)
+		for _, id := range []delivery.RoomID{full, empty, succeeded} {
+			newest = max(newest, must(k.store.Room(k.ctx, id))(k).ChangedMS)
+		}
+		restored := newest + 99
+		m := must(k.store.StartIncarnation(k.ctx, 5, restored))(k)
+		equal(k, "the backup ends with", m.BackupMS, newest)
+		equal(k, "jump", m, delivery.NewMarker(newest, restored))
 
 		r := must(k.store.Room(k.ctx, full))(k)
 		entries := k.log(full)
 		equal(k, "entries", len(entries), 5)
 		marker := entries[4]
 		equal(k, "kind", marker.Kind, delivery.KindIncarnation)
-		equal(k, "bytes", len(marker.Bytes), 0)
-		equal(k, "accepted", marker.AcceptedMS, now+99)
+		equal(k, "bytes", delivery.MarkerOf(marker), m)
+		equal(k, "seq", marker.Seq, entries[3].Seq+1+m.Jump)
+		equal(k, "accepted", marker.AcceptedMS, restored)
 		equal(k, "epoch", marker.Epoch, 1)
-		if marker.Seq < entries[3].Seq+delivery.IncarnationJump {
-			k.Fatalf("the marker is %d after %d", marker.Seq, entries[3].Seq)
-		}
 		equal(k, "next seq", r.NextSeq, marker.Seq+1)
 		equal(k, "first seq", r.FirstSeq, 1)
 		equal(k, "status", r.Status, delivery.RoomHealing)
 		equal(k, "incarnation", r.Incarnation, 1)
-		equal(k, "changed", r.ChangedMS, now+99)
+		equal(k, "changed", r.ChangedMS, restored)
 
 		r = must(k.store.Room(k.ctx, empty))(k)
 		marker = k.log(empty)[0]
-		if marker.Seq < delivery.IncarnationJump {
-			k.Fatalf("the marker of an empty log is %d", marker.Seq)
-		}
+		equal(k, "the marker of an empty log", marker.Seq, m.First(1))
 		equal(k, "first seq", r.FirstSeq, 1) // a device at 0 has missed nothing
 		equal(k, "next seq", r.NextSeq, marker.Seq+1)
 
@@ -373,12 +376,13 @@ var incarnations = []contract{
 		// Appends go on behind it, and a sweep takes the marker like any entry.
 		equal(k, "seq", k.append(empty, message(10, 1, 0)).Seq, marker.Seq+1)
 		equal(k, "swept", must(k.store.Sweep(k.ctx, everythingOld))(k).Entries, 8)
-		k.ok(k.store.StartIncarnation(k.ctx, now))
+		again := must(k.store.StartIncarnation(k.ctx, restored+100, restored+103))(k)
+		equal(k, "a backup of rooms that nobody used ends where it is said to", again, delivery.NewMarker(restored+100, restored+103))
 		equal(k, "incarnation", must(k.store.Room(k.ctx, full))(k).Incarnation, 2)
 	}},
 	{"a room that a restore lost is made again", func(k *kit) {
 		r := newRoom(1, 10)
-		r.Incarnation, r.RestoredMS = 3, now+99
+		r.Incarnation, r.RestoredMS, r.Marker = 3, now+99, delivery.NewMarker(now, now+7)
 		k.ok(k.store.CreateRoom(k.ctx, r))
 		k.is(k.store.CreateRoom(k.ctx, r), delivery.ErrExists)
 		got := must(k.store.Room(k.ctx, r.ID))(k)
@@ -388,7 +392,8 @@ var incarnations = []contract{
 		equal(k, "changed", got.ChangedMS, now+99)
 		entries := k.log(r.ID)
 		equal(k, "entries", len(entries), 1)
-		equal(k, "marker", entries[0].Seq, 1+delivery.IncarnationJump)
+		equal(k, "marker", entries[0].Seq, 1+r.Marker.Jump)
+		equal(k, "bytes", delivery.MarkerOf(entries[0]), r.Marker)
 		equal(k, "kind", entries[0].Kind, delivery.KindIncarnation)
 		equal(k, "accepted", entries[0].AcceptedMS, now+99)
 		equal(k, "first seq", got.FirstSeq, 1) // who has read nothing misses nothing
@@ -411,7 +416,7 @@ var incarnations = []contract{
 		k.ok(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, 1), lastResort(10, 2)}))
 		k.put(10, delivery.MailItem{Kind: delivery.MailLowKeys})
 		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
-		k.ok(k.store.StartIncarnation(k.ctx, now))
+		must(k.store.StartIncarnation(k.ctx, now, now))(k)
 		_, err := k.store.Session(k.ctx, seed("token", 1), now)
 		k.is(err, delivery.ErrNotFound)
 		k.left(10, 1, 0, true)
@@ -432,7 +437,7 @@ var incarnations = []contract{
 		k.with(id, func(tx delivery.RoomTx) error {
 			return tx.Hold(delivery.HeldProposal{Ref: []byte("a"), Epoch: 1, Must: true})
 		})
-		k.ok(k.store.StartIncarnation(k.ctx, now))
+		must(k.store.StartIncarnation(k.ctx, now, now))(k)
 		k.stateIs(id, 1, 0, "base 0")
 		equal(k, "members", len(must(k.store.Members(k.ctx, id))(k)), 2)
 		equal(k, "held", len(must(k.store.Held(k.ctx, id))(k)), 1)
