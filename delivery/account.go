@@ -60,10 +60,14 @@ type SessionRequest struct {
 	Signature []byte            `json:"signature"`
 	Have      []byte            `json:"have"` // copy counter, 16 bytes: what the device holds
 	Want      []byte            `json:"want"` // 16 random bytes, persisted before asking
+	// Resume: this process had a session already. When another copy of the profile
+	// has logged in since, it is not to take that one's place: nothing changes.
+	Resume bool `json:"resume,omitempty"`
 }
 
-// SessionResponse is a session. Copied means that another copy of this profile
-// has logged in since: stop sending and resync as a fresh leaf.
+// SessionResponse is a session, after which the device's others are over. Copied
+// means that another copy of this profile has logged in since: stop sending and
+// resync as a fresh leaf. To who resumes it then gives no session: Token is empty.
 type SessionResponse struct {
 	Token     string `json:"token"` // bearer, 43 characters
 	ExpiresMS int64  `json:"expires_ms"`

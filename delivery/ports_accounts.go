@@ -32,6 +32,7 @@ type NewSession struct {
 	NowMS     int64
 	Have      [16]byte // the counter the device believes in; zero at its first login
 	Want      [16]byte // random, persisted by the device before it asks
+	Resume    bool     // a copy that has logged in since keeps its place
 }
 
 // Accounts keeps devices, sessions, revocations and what people store sealed
@@ -52,10 +53,11 @@ type Accounts interface {
 	// enrolled are not in it.
 	LastSeen(ctx context.Context, ids []identity.DeviceID) (map[identity.DeviceID]int64, error)
 
-	// OpenSession inserts the session. copied is true when the stored counter is
-	// neither s.Have nor s.Want (and is not unset): two copies of one profile
-	// live. The counter is s.Want afterwards. ErrNotFound for an unknown device,
-	// ErrExists for a known token.
+	// OpenSession inserts the session and ends every other one of the device, so
+	// that of two copies of one profile one speaks at a time. copied is true when
+	// the stored counter is neither s.Have nor s.Want (and is not unset): two copies
+	// live; with s.Resume nothing is changed then. Else the counter is s.Want afterwards. ErrNotFound for an unknown device,
+	// ErrExists for a known token, which changes nothing.
 	OpenSession(ctx context.Context, s NewSession) (copied bool, err error)
 	// Session finds a live session by token hash and notes the device as seen, at
 	// most once a minute; on a medium that takes no write the note is left out.

@@ -39,8 +39,10 @@ var (
 	// ErrKeyConsumed: the key of this generation was used already or was too old
 	// to keep: a replay, or a message outside the window. Drop it.
 	ErrKeyConsumed = errors.New("mls: message key already used or no longer kept")
-	// ErrOwnMessage: the message is this client's own; its key was used up when
-	// it was sent. Take the content from what was sent.
+	// ErrOwnMessage: the message is from this client's own leaf, and its key was used
+	// up when it was sent: an [*OwnMessageError]. Take the content from what was sent.
+	// A commit that was not kept is one as well, once its signature verified. Whoever
+	// did not send it has another copy of this state in use beside: replace the leaf.
 	ErrOwnMessage = errors.New("mls: own message")
 	// ErrGenerationLimit: a generation is further ahead than Limits allow, or a
 	// ratchet is used up. Drop it, or commit.
@@ -74,6 +76,21 @@ var (
 	// ErrParams: the caller asked for something that the protocol forbids.
 	ErrParams = errors.New("mls: invalid parameters")
 )
+
+// OwnMessageError says which key of this client an application message used. It wraps
+// ErrOwnMessage. Its signature cannot be verified any more, so that any member could
+// have made a message that looks like this.
+type OwnMessageError struct {
+	Generation uint32 // in this client's ratchet
+}
+
+// Error names the generation.
+func (e *OwnMessageError) Error() string {
+	return fmt.Sprintf("%v: generation %d", ErrOwnMessage, e.Generation)
+}
+
+// Unwrap gives ErrOwnMessage.
+func (e *OwnMessageError) Unwrap() error { return ErrOwnMessage }
 
 // EpochError says which epoch a message is of and which epoch the group is in.
 // It wraps ErrPastEpoch or ErrFutureEpoch.

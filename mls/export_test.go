@@ -35,6 +35,7 @@ func (g *Group) ForgeTag(m *wire.PublicMessage) {
 type Forged struct {
 	Leaf       *uint32 // sender data names another leaf
 	Generation *uint32 // and another generation, with that generation's key
+	Keys       bool    // the key is of that leaf's ratchet, which every member can compute
 	Padding    []byte  // follows the content
 	Signature  []byte  // replaces the signature
 }
@@ -48,7 +49,11 @@ func (g *Group) ForgePrivate(random io.Reader, content wire.FramedContent, f For
 	if f.Signature != nil {
 		ac.Auth.Signature = f.Signature
 	}
-	_, r, _, err := g.messages.ratchetAt(g.cs, uint32(g.leaf), applicationRatchet)
+	of := uint32(g.leaf)
+	if f.Keys {
+		of = *f.Leaf
+	}
+	_, r, _, err := g.messages.ratchetAt(g.cs, of, applicationRatchet)
 	if err != nil {
 		panic(err)
 	}

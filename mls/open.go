@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,11 @@ type Application struct {
 	Epoch uint64
 	// Generation is the position in the sender's ratchet.
 	Generation uint32
+	// Own says that it was sent from this client's own leaf, at a generation that
+	// this state has not used: another copy of the state is in use. The key is used
+	// up here as well; what that copy sends next is not. Replace the leaf before
+	// anything is sent.
+	Own bool
 	// Content is what the sender wrote, AuthenticatedData what it bound to it.
 	Content           []byte
 	AuthenticatedData []byte
@@ -53,9 +59,6 @@ func (g *Group) openPrivateMessage(v epochView, m *wire.PrivateMessage) (*wire.A
 	if v.public.Leaf(tree.LeafIndex(sender.LeafIndex)) == nil {
 		return nil, 0, nil, secretTreeChange{}, fmt.Errorf("%w: leaf %d is blank", ErrUnknownSender, sender.LeafIndex)
 	}
-	if tree.LeafIndex(sender.LeafIndex) == v.leaf {
-		return nil, 0, nil, secretTreeChange{}, ErrOwnMessage
-	}
 	which := applicationRatchet
 	if m.ContentType != wire.ContentTypeApplication {
 		which = handshakeRatchet
@@ -65,6 +68,9 @@ func (g *Group) openPrivateMessage(v epochView, m *wire.PrivateMessage) (*wire.A
 		return nil, 0, nil, change, err
 	}
 	key, after, forget, err := r.forReceiving(g.cs, sender.Generation, g.config.Limits)
+	if tree.LeafIndex(sender.LeafIndex) == v.leaf && errors.Is(err, ErrKeyConsumed) {
+		return nil, 0, nil, change, &OwnMessageError{Generation: sender.Generation}
+	}
 	if err != nil {
 		return nil, 0, nil, change, err
 	}
@@ -108,6 +114,7 @@ func (g *Group) openApplication(m *wire.PrivateMessage) (*Application, error) {
 		Sender:            Member{Leaf: ac.Content.Sender.LeafIndex, Node: sender},
 		Epoch:             m.Epoch,
 		Generation:        generation,
+		Own:               tree.LeafIndex(ac.Content.Sender.LeafIndex) == view.leaf,
 		Content:           ac.Content.ApplicationData,
 		AuthenticatedData: ac.Content.AuthenticatedData,
 	}

@@ -187,6 +187,9 @@ func (g *Group) hold(step *Step, ac *wire.AuthenticatedContent, now time.Time) e
 // secrets of a commit that this client made.
 func (g *Group) processCommit(ac *wire.AuthenticatedContent, own *ownCommit, step Step, p ProcessParams) (*StagedCommit, error) {
 	if own == nil && ac.Content.Sender.SenderType == wire.SenderTypeMember && tree.LeafIndex(ac.Content.Sender.LeafIndex) == g.leaf {
+		if !g.cs.VerifyWithLabel(g.public.Leaf(g.leaf).SignatureKey, "FramedContentTBS", ac.TBS(g.public.EncodedContext()), ac.Auth.Signature) {
+			return nil, fmt.Errorf("%w: commit of this client's leaf", ErrSignature)
+		}
 		return nil, fmt.Errorf("%w: a commit of this client that was not kept", ErrOwnMessage)
 	}
 	staged, err := g.public.StageCommit(ac, g.config.options(p.Now))

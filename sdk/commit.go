@@ -70,12 +70,9 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 		return false, err
 	}
 	epoch := g.Epoch()
-	got, err := e.append(ctx, r.rec.ID, request)
+	got, err := e.client.Append(ctx, r.rec.ID, request)
 	switch code := delivery.CodeOf(err); code {
 	case "":
-		if errors.Is(err, errCopied) {
-			return true, errors.Join(err, e.discard(ctx, r))
-		}
 		if err != nil {
 			return false, err // no answer: it may come back in the log, and is kept for that
 		}

@@ -52,7 +52,7 @@ type Engine struct {
 	archivedAt atomic.Int64 // when history was archived last, Unix milliseconds
 	keysWarned atomic.Bool  // that this device waits for an archive key
 
-	sealed atomic.Int32 // appends on their way, whose ciphertext a copy of the profile may have made too
+	logins atomic.Uint64 // sessions that this engine has opened
 
 	heard  *heard  // what others do now
 	uplink *uplink // what they are told of this person
@@ -114,6 +114,7 @@ const (
 	settingCounter    = "counter"      // what the service holds
 	settingNext       = "counter.next" // what it will hold when a login is answered
 	settingHost       = "host"
+	settingCopied     = "copied" // rooms that another copy came into are still to be entered
 	settingSnapshot   = "snapshot.version"
 	settingDirty      = "snapshot.dirty"
 	settingRevoked    = "revoked"
@@ -344,32 +345,30 @@ func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error 
 		return err
 	}
 	(*Engine)(l).askAgain()
+	l.logins.Add(1) // until a room is read on, a copy may have written to it
 	if !copied {
 		return nil
 	}
-	if err := (*Engine)(l).copied(ctx, "another copy of this profile has been used"); err != nil {
-		return err
-	}
-	if l.sealed.Load() > 0 {
-		return errCopied // what is on its way must not arrive
-	}
-	return nil
+	return (*Engine)(l).copied(ctx, whyCopied)
 }
 
-// errCopied stops an append whose keys another copy of the profile may have used.
-var errCopied = errors.New("sdk: another copy of this profile has been used")
-
-// append sends an entry that this device has sealed.
-func (e *Engine) append(ctx context.Context, id delivery.RoomID, a delivery.AppendRequest) (delivery.Accepted, error) {
-	e.sealed.Add(1)
-	defer e.sealed.Add(-1)
-	return e.client.Append(ctx, id, a)
+// CutOff implements client.Account: another copy of this profile goes on. Whoever
+// uses this one again takes the place back, with new keys.
+func (l *login) CutOff(ctx context.Context) error {
+	return (*Engine)(l).renewAll(ctx, whyCopied)
 }
 
-// copied notes in every room that this leaf has to be replaced before anything
-// is sent: another copy may have used its keys.
+const whyCopied = "another copy of this profile has been used"
+
+// copied is called where this profile goes on after another copy of it was used.
 func (e *Engine) copied(ctx context.Context, why string) error {
-	e.Warn("%s: its place in every chat is renewed before it sends anything", why)
+	e.Warn("%s: its place in every chat is renewed before it sends anything. To use an account in two places, link a device in each", why)
+	return e.renewAll(ctx, why)
+}
+
+// renewAll notes in every room that this leaf has to be replaced before anything
+// is sent: another copy may have used its keys.
+func (e *Engine) renewAll(ctx context.Context, why string) error {
 	err := e.Store.Update(ctx, func(tx Tx) error {
 		rooms, err := scan[Room](tx, TableRoom, "")
 		if err != nil {
@@ -383,6 +382,9 @@ func (e *Engine) copied(ctx context.Context, why string) error {
 			if err := put(tx, TableRoom, r.ID.String(), r); err != nil {
 				return err
 			}
+		}
+		if err := tx.Put(TableSetting, settingCopied, []byte{1}); err != nil {
+			return err
 		}
 		return tx.Put(TableSetting, settingHost, []byte(e.Host))
 	})

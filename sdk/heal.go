@@ -9,7 +9,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -333,13 +332,8 @@ func (e *Engine) sayAgain(tx Tx, r *room) error {
 		if err != nil {
 			return err
 		}
-		if !found || !l.Mine || l.Deleted || len(l.Content) == 0 || back[sha256.Sum256(entry.Bytes)] {
+		if !found || !repeats(l) || back[sha256.Sum256(entry.Bytes)] {
 			continue
-		}
-		if m, err := content.Decode(l.Content); err != nil {
-			continue
-		} else if id, err := m.ID(); err != nil || id != l.ID {
-			continue // its text was replaced by an edit
 		}
 		number++
 		w := waiting{Room: r.rec.ID, Number: number, ID: l.ID, Content: l.Content, Blobs: entry.Blobs, TimeMS: e.nowMS(), Again: true}

@@ -20,10 +20,11 @@ import (
 type between struct {
 	client.Transport
 	answer  func(method, path string, query url.Values) (status int, media string, body []byte)
-	lose    func(path string) bool // the service gets the request and its answer is lost
-	spoil   func(path string) bool // the service gets the request and a proxy says that it is away
-	commits atomic.Int32           // appends with a GroupInfo that went through
-	header  atomic.Value           // the last Authorization
+	lose    func(path string) bool                   // the service gets the request and its answer is lost
+	spoil   func(path string) bool                   // the service gets the request and a proxy says that it is away
+	body    func(path string, r io.Reader) io.Reader // what is sent instead; nil = the same
+	commits atomic.Int32                             // appends with a GroupInfo that went through
+	header  atomic.Value                             // the last Authorization
 }
 
 func (b *between) Do(ctx context.Context, r client.Request) (client.Response, error) {
@@ -53,6 +54,9 @@ func (b *between) Do(ctx context.Context, r client.Request) (client.Response, er
 			b.commits.Add(1)
 		}
 		r.Body = bytes.NewReader(raw)
+	}
+	if b.body != nil && r.Body != nil {
+		r.Body = b.body(u.Path, r.Body)
 	}
 	if b.lose != nil && b.lose(u.Path) {
 		got, err := b.Transport.Do(ctx, r)

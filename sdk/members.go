@@ -382,7 +382,7 @@ func (e *Engine) proposeLeaving(ctx context.Context, r *room) error {
 	if err != nil {
 		return fmt.Errorf("sdk: propose to leave: %w", err)
 	}
-	if _, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: made.Message}); err != nil {
+	if _, err := e.client.Append(ctx, r.rec.ID, delivery.AppendRequest{Entry: made.Message}); err != nil {
 		return err
 	}
 	return e.catchUp(ctx, r)

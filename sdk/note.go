@@ -24,12 +24,15 @@ func (e *Engine) note(tx Tx, r *room, o opened) error {
 		if err != nil {
 			return e.unread(tx, base, "its sender's credential is not valid")
 		}
+		if o.app.Own {
+			r.rec.Renew = whyWritten
+		}
 		base.From, base.Device = cred.Identity(), cred.DeviceID()
 		return e.said(tx, r, base, o.app.Content)
 	case o.commit != nil:
 		return e.changedRoom(tx, r, base, o)
 	case o.own:
-		return e.ownEcho(tx, r, base, o.entry.Bytes)
+		return e.ownEcho(tx, r, base, o)
 	case o.cause != "":
 		return e.unread(tx, base, o.cause)
 	}
@@ -61,7 +64,7 @@ func (e *Engine) gap(tx Tx, r *room, from, to uint64, why string) error {
 // changedRoom notes who came and went by a commit.
 func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
 	if o.copied {
-		r.rec.Renew = "another copy of this profile has used its place"
+		r.rec.Renew = whyWritten
 		return nil
 	}
 	if o.commit.SelfRemoved {
@@ -432,26 +435,4 @@ func (e *Engine) readMark(tx Tx, r *room, l Line, m content.ReadMark) error {
 		live.stale.Store(true)
 	}
 	return nil
-}
-
-// ownEcho: an entry of this device came back in the log. When its answer was
-// lost, the outbox still has what was in it.
-func (e *Engine) ownEcho(tx Tx, r *room, base Line, entry []byte) error {
-	queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
-	if err != nil {
-		return err
-	}
-	for _, w := range queue {
-		if string(w.Entry) == string(entry) {
-			return e.accepted(tx, r, w, base)
-		}
-	}
-	known, err := tx.Lines(LineQuery{Room: base.Room, After: base.Seq - 1, Upto: base.Seq})
-	if err != nil || len(known) > 0 {
-		return err
-	}
-	if raw, err := tx.Get(TableRaw, seqKey(base.Room, base.Seq)); err != nil || raw != nil {
-		return err
-	}
-	return e.unread(tx, base, "another copy of this profile sent it")
 }

@@ -21,6 +21,7 @@ import (
 func (e *Engine) catchUp(ctx context.Context, r *room) error {
 	var away absence
 	for r.rec.Status == StatusOpen {
+		session := e.logins.Load()
 		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
 		switch {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
@@ -53,7 +54,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 				return err
 			}
 			if !more {
-				return e.caughtUp(ctx, r)
+				return e.caughtUp(ctx, r, session)
 			}
 			continue
 		}
@@ -82,14 +83,16 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return err
 		}
 		if !more {
-			return e.caughtUp(ctx, r)
+			return e.caughtUp(ctx, r, session)
 		}
 	}
 	return nil
 }
 
-// caughtUp notes, once an hour at most, that the log was read to its end.
-func (e *Engine) caughtUp(ctx context.Context, r *room) error {
+// caughtUp notes that the log was read to its end in a session, and when, once an
+// hour at most.
+func (e *Engine) caughtUp(ctx context.Context, r *room, session uint64) error {
+	r.upto = session
 	if e.nowMS()-r.rec.Caught < time.Hour.Milliseconds() {
 		return nil
 	}
@@ -127,7 +130,8 @@ type opened struct {
 	after  *policy.Roster
 	copied bool   // commit by which another copy of this profile took this device's place
 	again  bool   // the same bytes were read before: the service was restored, or has forgotten that it has them
-	own    bool   // said by this device: its content is in the outbox or kept already
+	own    bool   // from this leaf: its content is in the outbox or kept, unless another copy said it
+	key    uint32 // with own: the generation that it used
 	cause  string // why it cannot be read
 }
 
@@ -249,6 +253,7 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 			}
 			r.rec.Cursor = o.entry.Seq
 			if o.commit != nil { // whatever was in flight is settled by it
+				r.rec.Beside = nil
 				if err := forgetFlying(tx, r.rec.ID); err != nil {
 					return err
 				}
@@ -266,8 +271,16 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 	e.publish(r)
 	e.spoke(r, done)
 	e.changed()
+	if before.Renew == "" && slices.ContainsFunc(done, opened.twin) {
+		return e.copied(ctx, whyWritten)
+	}
 	return nil
 }
+
+const whyWritten = "another copy of this profile has written to a chat"
+
+// twin reports whether an entry proves that another copy of this profile is in use.
+func (o opened) twin() bool { return o.copied || o.app != nil && o.app.Own }
 
 // open processes one entry. A commit that cannot be processed is an *errBroken;
 // everything else that cannot be read names its cause in the result.
@@ -304,9 +317,13 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 		o.copied = got.SelfRemoved && got.External && e.isThis(got.Committer.Node)
 		return o, next, &got.Step, nil
 	}
-	if errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindApplication {
-		o.own = true
+	var own *mls.OwnMessageError
+	if errors.As(err, &own) && entry.Kind == delivery.KindApplication {
+		o.own, o.key = true, own.Generation
 		return o, s, nil, nil
+	}
+	if errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindCommit {
+		return o, s, nil, &errBroken{entry, reasonCopied, err}
 	}
 	if entry.Kind == delivery.KindCommit && entry.Epoch >= s.group.Epoch() && s.group.Active() {
 		return o, s, nil, &errBroken{entry, reason(err), err}
@@ -316,6 +333,10 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 	}
 	return o, s, nil, nil
 }
+
+// reasonCopied is no reason to report: the commit is right, and another copy of this
+// profile made it.
+const reasonCopied = "copied"
 
 // isThis reports whether a leaf is this very device's.
 func (e *Engine) isThis(leaf *wire.LeafNode) bool {
@@ -369,6 +390,12 @@ func cause(err error, entry delivery.Entry, s state) string {
 // leaf is renewed when that is allowed, which it is when the room went on without
 // us. A commit against the rules is never followed.
 func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
+	if b.reason == reasonCopied {
+		if err := e.copied(ctx, whyWritten); err != nil {
+			return err
+		}
+		return e.rejoin(ctx, r, whyWritten)
+	}
 	if b.reason == "policy" {
 		r.rec.Status = StatusStuck
 		if err := e.Store.Update(ctx, r.save); err != nil {

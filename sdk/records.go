@@ -43,6 +43,7 @@ type Room struct {
 	Read      uint64              `json:"read"`                // everything up to it was seen by a person
 	Caught    int64               `json:"caught,omitempty"`    // when the log was last read to its end, this device's clock, to the hour; see invitedAt
 	Renew     string              `json:"renew,omitempty"`     // why this leaf must be replaced before anything is sent
+	Beside    []uint32            `json:"beside,omitempty"`    // generations of this epoch that somebody else used from this leaf
 	Leaving   bool                `json:"leaving,omitempty"`   // another device of this account left: this one follows
 	Announced int64               `json:"announced,omitempty"`
 	Profile   uint64              `json:"profile,omitempty"` // version that was announced

@@ -27,11 +27,15 @@ func (e *Engine) renew(ctx context.Context, r *room) error {
 	if err := e.load(ctx, r, r.rec.ID); err != nil {
 		return err
 	}
-	if r.rec.Renew == "" || r.rec.Status != StatusOpen {
+	if r.rec.Status != StatusOpen {
 		return nil
 	}
-	if err := e.catchUp(ctx, r); err != nil {
-		return err
+	// Since the last session a copy of this profile may have written to the room:
+	// what it wrote is read before anything is sent.
+	if r.rec.Renew != "" || r.upto != e.logins.Load() {
+		if err := e.catchUp(ctx, r); err != nil && (r.rec.Renew != "" || !errors.Is(err, ErrOut)) {
+			return err
+		}
 	}
 	if r.rec.Renew == "" || r.rec.Status != StatusOpen {
 		return nil
@@ -208,7 +212,7 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		rec.Gaps = before.Gaps.with(Span{before.Cursor + 1, got.Seq - 1})
 	}
 	rec.Status, rec.Renew, rec.Joined, rec.Cursor, rec.Epoch = StatusOpen, "", got.Seq, got.Seq, c.Next.Epoch()
-	rec.Caught = e.nowMS()
+	rec.Caught, rec.Beside = e.nowMS(), nil
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := forgetGroup(tx, id); err != nil {
 			return err
@@ -257,15 +261,24 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 	return nil
 }
 
-// joinOwnRooms enters the rooms that only other devices of this account are in.
-// One that cannot be entered keeps nobody from the others.
+// joinOwnRooms enters the rooms that only other devices of this account are in, and
+// those that another copy of this profile came into. One that cannot be entered
+// keeps nobody from the others.
 func (e *Engine) joinOwnRooms(ctx context.Context) error {
+	var copied []byte
+	err := e.Store.View(ctx, func(tx Tx) (err error) {
+		copied, err = tx.Get(TableSetting, settingCopied)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	list, err := e.client.Rooms(ctx)
 	if err != nil {
 		return e.fail(ctx, err)
 	}
 	for _, v := range list {
-		skip, err := e.skipRoom(ctx, v)
+		skip, err := e.skipRoom(ctx, v, copied != nil)
 		if err != nil {
 			return err
 		}
@@ -279,11 +292,16 @@ func (e *Engine) joinOwnRooms(ctx context.Context) error {
 			e.Warn("a chat of another device of this account cannot be entered: %v", err)
 		}
 	}
-	return nil
+	if copied == nil {
+		return nil
+	}
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableSetting, settingCopied) })
 }
 
-// skipRoom: rooms that are here, that wait as requests, or that were left.
-func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView) (skip bool, err error) {
+// skipRoom: rooms that are here, that wait as requests, or that were left. Where
+// this device is in the room already its Welcome is on the way, unless it was
+// another copy of the profile that came in.
+func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView, copied bool) (skip bool, err error) {
 	err = e.Store.View(ctx, func(tx Tx) error {
 		var rec Room
 		found, err := get(tx, TableRoom, v.Room.String(), &rec)
@@ -299,7 +317,7 @@ func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView) (skip bool, 
 			return err
 		}
 		declined, err := tx.Get(TableSetting, "declined."+v.Room.String())
-		skip = found && rec.Status != StatusOut || waits != nil || declined != nil || kept.Left || v.Member
+		skip = found && rec.Status != StatusOut || waits != nil || declined != nil || kept.Left || v.Member && !copied
 		return err
 	})
 	return skip, err

@@ -29,6 +29,7 @@ type room struct {
 	seen  map[[32]byte][]delivery.BlobID
 	given uint64    // up to which kept seq the restored service has everything
 	told  told      // what a person was told of this restore
+	upto  uint64    // the log was read to its end in this session (Engine.logins); 0 = in none
 	calls time.Time // when a room that the service does not know is offered again
 	waits time.Duration
 

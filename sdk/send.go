@@ -283,7 +283,7 @@ func (e *Engine) deliver(ctx context.Context, r *room, w waiting) error {
 				return err
 			}
 		}
-		got, err := e.append(ctx, r.rec.ID, delivery.AppendRequest{Entry: w.Entry, Blobs: w.Blobs})
+		got, err := e.client.Append(ctx, r.rec.ID, delivery.AppendRequest{Entry: w.Entry, Blobs: w.Blobs})
 		if err == nil {
 			return e.arrived(ctx, r, w, got)
 		}
@@ -311,7 +311,7 @@ func (e *Engine) arrived(ctx context.Context, r *room, w waiting, got delivery.A
 	before := r.rec
 	base := Line{Room: r.rec.ID, Seq: got.Seq, Epoch: w.Epoch, TimeMS: got.AcceptedMS}
 	err := e.Store.Update(ctx, func(tx Tx) error {
-		if got.Seq == r.rec.Cursor+1 {
+		if got.Seq == r.rec.Cursor+1 && len(r.rec.Beside) == 0 { // else it is read in the log
 			r.rec.Cursor = got.Seq
 		}
 		entry := delivery.Entry{Seq: got.Seq, Epoch: w.Epoch, Kind: delivery.KindApplication, AcceptedMS: got.AcceptedMS, Bytes: w.Entry}
@@ -354,9 +354,6 @@ func (e *Engine) accepted(tx Tx, r *room, w waiting, base Line) error {
 // answer does what a refusal of the service asks for. again says that the message
 // may be tried again, with new ciphertext when the old one was refused for good.
 func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try int) (again bool, fatal error) {
-	if errors.Is(err, errCopied) {
-		return e.again(ctx, r, w)
-	}
 	switch delivery.CodeOf(err) {
 	case delivery.CodeStaleEpoch:
 		if err := e.catchUp(ctx, r); err != nil {

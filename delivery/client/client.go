@@ -34,6 +34,9 @@ var (
 	// ErrGarbage: what answered does not speak the delivery protocol: a proxy's
 	// page, a wrong address, a broken server.
 	ErrGarbage = errors.New("delivery/client: what answered is no delivery service")
+	// ErrCopied: another copy of this profile is in use. It has this device's
+	// session, and this client is of no use any more.
+	ErrCopied = errors.New("another copy of this profile is in use, so this one has stopped")
 )
 
 // Transport carries requests and opens sockets.
@@ -81,6 +84,10 @@ type Account interface {
 	// copy of this profile has logged in since: the device must stop sending and
 	// resync. An error ends the login.
 	LoggedIn(ctx context.Context, want [16]byte, copied bool) error
+	// CutOff is told that another copy of this profile has taken over the session
+	// that this client had. The counter stays as it is, and this client opens no
+	// session any more: who goes on in this place makes a new client.
+	CutOff(ctx context.Context) error
 }
 
 // Config makes a [Client]. Base and Transport are required; without an Account
@@ -103,8 +110,10 @@ type Client struct {
 	clock atomic.Int64 // the service's clock minus ours, ms, as of the last answer
 
 	login sync.Mutex // held while logging in, so that it happens once
-	mu    sync.Mutex // guards token
+	mu    sync.Mutex // guards the fields below
 	token string
+	had   bool // it had a session
+	cut   bool // another copy of the profile has it now
 }
 
 // New makes a client. It sends nothing yet.
@@ -173,7 +182,7 @@ func (c *Client) send(ctx context.Context, q call) (Response, error) {
 			return Response{}, fmt.Errorf("%w: %w", ErrOffline, ctx.Err())
 		case errors.As(err, &refusal) && refusal.Code == delivery.CodeLogIn && !q.open && c.Account != nil && !loggedIn:
 			loggedIn = true
-			c.dropToken()
+			c.dropToken(token)
 			if q.stream != nil {
 				return Response{}, err
 			}

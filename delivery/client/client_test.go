@@ -71,7 +71,10 @@ func refuse(e *delivery.Error) func(Request) (Response, error) {
 
 func lost(Request) (Response, error) { return Response{}, io.ErrUnexpectedEOF }
 
-type account struct{ copied bool }
+type account struct {
+	copied bool
+	cut    int
+}
 
 func (*account) Device() identity.DeviceID { return identity.DeviceID{7} }
 func (*account) SignLogin(identity.Home, []byte) ([]byte, error) {
@@ -82,6 +85,11 @@ func (*account) CopyCounter(context.Context) (have, want [16]byte, err error) {
 }
 func (a *account) LoggedIn(_ context.Context, _ [16]byte, copied bool) error {
 	a.copied = copied
+	return nil
+}
+
+func (a *account) CutOff(context.Context) error {
+	a.cut++
 	return nil
 }
 
@@ -174,6 +182,46 @@ func TestEndedSessionLogsInOnceMore(t *testing.T) {
 	c, _ = newClient(t, challenge, login, ended, challenge, again, ended)
 	if _, err := c.Append(t.Context(), room, entry); delivery.CodeOf(err) != delivery.CodeLogIn {
 		t.Errorf("a session refused twice: %v", err)
+	}
+}
+
+// A call whose session ended while another call logged in takes that session: one
+// more login would end it.
+func TestEndedSessionIsNotRenewedTwice(t *testing.T) {
+	var c *Client
+	ended := refuse(delivery.Refuse(delivery.CodeLogIn, "ended"))
+	meanwhile := func(r Request) (Response, error) {
+		if err := c.Login(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return ended(r)
+	}
+	c, a := newClient(t, challenge, login, meanwhile, challenge, again, accepted)
+	if _, err := c.Append(t.Context(), room, entry); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.asked[5].Header["Authorization"]; len(a.asked) != 6 || got != "Bearer second" {
+		t.Errorf("request %d carries %q", len(a.asked), got)
+	}
+}
+
+// A client whose session another copy of the profile has taken over leaves it that
+// copy: it says so once, and asks for none any more.
+func TestCutOffByACopy(t *testing.T) {
+	ended := refuse(delivery.Refuse(delivery.CodeLogIn, "ended"))
+	c, a := newClient(t, challenge, login, ended, challenge, giveJSON(delivery.SessionResponse{Copied: true}))
+	for range 2 {
+		if _, err := c.Append(t.Context(), room, entry); !errors.Is(err, ErrCopied) || delivery.CodeOf(err) != "" {
+			t.Fatalf("got %v", err)
+		}
+	}
+	who := c.Account.(*account)
+	if len(a.asked) != 5 || who.cut != 1 || who.copied {
+		t.Errorf("%d requests, %+v", len(a.asked), who)
+	}
+	var first, second delivery.SessionRequest
+	if err := errors.Join(json.Unmarshal(a.sent[1], &first), json.Unmarshal(a.sent[4], &second)); err != nil || first.Resume || !second.Resume {
+		t.Errorf("%v: resume is %v, then %v", err, first.Resume, second.Resume)
 	}
 }
 

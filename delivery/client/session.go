@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
-
-	"crypto/sha256"
 )
 
 // Enrol makes a device known to the service. The same credential again changes
@@ -21,7 +20,7 @@ func (c *Client) Enrol(ctx context.Context, credential []byte) error {
 
 // Login opens a session now, whether or not one is held.
 func (c *Client) Login(ctx context.Context) error {
-	c.dropToken()
+	c.dropToken(c.held())
 	_, err := c.session(ctx)
 	return err
 }
@@ -34,21 +33,23 @@ func (c *Client) Ensure(ctx context.Context) error {
 
 // Logout ends the session that is held, if any.
 func (c *Client) Logout(ctx context.Context) error {
-	c.mu.Lock()
-	held := c.token != ""
-	c.mu.Unlock()
-	if !held {
+	held := c.held()
+	if held == "" {
 		return nil
 	}
 	err := c.json(ctx, call{route: delivery.RouteLogout, once: true}, nil, nil)
-	c.dropToken()
+	c.dropToken(held)
 	return err
 }
 
-func (c *Client) dropToken() {
+// dropToken forgets a token that is of no use any more, unless another call has
+// logged in meanwhile: a further login would end the session of that one.
+func (c *Client) dropToken(used string) {
 	c.mu.Lock()
-	c.token = ""
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.token == used {
+		c.token = ""
+	}
 }
 
 func (c *Client) held() string {
@@ -57,7 +58,7 @@ func (c *Client) held() string {
 	return c.token
 }
 
-// session gives the bearer token, logging in when there is none.
+// session gives the bearer token, logging in when there is none (ErrCopied).
 func (c *Client) session(ctx context.Context) (string, error) {
 	if t := c.held(); t != "" {
 		return t, nil
@@ -67,8 +68,14 @@ func (c *Client) session(ctx context.Context) (string, error) {
 	}
 	c.login.Lock()
 	defer c.login.Unlock()
-	if t := c.held(); t != "" {
+	c.mu.Lock()
+	t, had, cut := c.token, c.had, c.cut
+	c.mu.Unlock()
+	switch {
+	case t != "":
 		return t, nil // somebody else has just logged in
+	case cut:
+		return "", ErrCopied
 	}
 	device := c.Account.Device()
 	var challenge delivery.ChallengeResponse
@@ -84,10 +91,16 @@ func (c *Client) session(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("delivery/client: copy counter: %w", err)
 	}
 	var s delivery.SessionResponse
-	req := delivery.SessionRequest{Device: device, Challenge: challenge.Challenge, Signature: signature, Have: have[:], Want: want[:]}
+	req := delivery.SessionRequest{Device: device, Challenge: challenge.Challenge, Signature: signature, Have: have[:], Want: want[:], Resume: had}
 	// once: a challenge is answered once; the next try asks for another.
 	if err := c.json(ctx, call{route: delivery.RouteLogin, open: true, once: true}, req, &s); err != nil {
 		return "", err
+	}
+	if s.Copied && had {
+		c.mu.Lock()
+		c.cut = true
+		c.mu.Unlock()
+		return "", errors.Join(ErrCopied, c.Account.CutOff(ctx))
 	}
 	if s.Token == "" {
 		return "", fmt.Errorf("%w: a session without a token", ErrGarbage)
@@ -96,7 +109,7 @@ func (c *Client) session(ctx context.Context) (string, error) {
 		return "", err
 	}
 	c.mu.Lock()
-	c.token = s.Token
+	c.token, c.had = s.Token, true
 	c.mu.Unlock()
 	return s.Token, nil
 }

@@ -36,7 +36,7 @@ func (c *Client) Connect(ctx context.Context, cursors []delivery.Cursor) (*Conne
 	}
 	frame, err := conn.Receive(ctx)
 	if delivery.CodeOf(err) == delivery.CodeLogIn {
-		c.dropToken()
+		c.dropToken(token)
 	}
 	if err != nil {
 		_ = s.Close() // the first error says more

@@ -267,6 +267,45 @@ func TestSocketEndsWithItsSession(t *testing.T) {
 	}
 }
 
+// TestLoginEndsTheOtherSessions: of two copies of a profile one speaks at a time,
+// also at another instance, and the one that is cut off hears of it at once.
+func TestLoginEndsTheOtherSessions(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	first, other := in.enrolled("ada"), in.enrolled("bob")
+	k := first.connect(t)
+	check(t, first.json(delivery.RouteDevices, nil, nil)) // remembered by this instance
+	second := *first
+	check(t, second.login())
+	wantCode(t, first.json(delivery.RouteDevices, nil, nil), delivery.CodeLogIn)
+	if end, ok := k.next().(*delivery.End); !ok || end.Code != delivery.CodeLogIn {
+		t.Errorf("%+v", end)
+	}
+	check(t, second.json(delivery.RouteDevices, nil, nil))
+	check(t, other.json(delivery.RouteDevices, nil, nil))
+}
+
+// TestResumeOfACopyIsRefused: a process whose session was taken over by another copy
+// of its profile asks for another: it is told, and the copy goes on.
+func TestResumeOfACopyIsRefused(t *testing.T) {
+	in := newWorld(t).start()
+	first := in.enrolled("ada")
+	check(t, first.login())
+	second := *first
+	check(t, second.login())
+	resumed, err := first.resume()
+	check(t, err)
+	if !resumed.Copied || resumed.Token != "" || resumed.ExpiresMS != 0 {
+		t.Errorf("%+v", resumed)
+	}
+	check(t, second.json(delivery.RouteDevices, nil, nil))
+	resumed, err = second.resume()
+	check(t, err)
+	if resumed.Copied || resumed.Token == "" {
+		t.Errorf("%+v", resumed)
+	}
+}
+
 func TestSocketAuthenticatesInItsFirstFrame(t *testing.T) {
 	in := newWorld(t).start()
 	d := in.enrolled("ada")

@@ -232,19 +232,10 @@ func (in *instance) join(d *device) *device {
 }
 
 func (d *device) login() error {
-	var c delivery.ChallengeResponse
-	if err := d.json(delivery.RouteChallenge, delivery.ChallengeRequest{Device: d.id()}, &c); err != nil {
-		return err
-	}
-	sig, err := identity.SignLogin(c.Home, c.Challenge, d.key)
-	if err != nil {
-		return err
-	}
 	want := d.have
 	want[0]++
-	var s delivery.SessionResponse
-	req := delivery.SessionRequest{Device: d.id(), Challenge: c.Challenge, Signature: sig[:], Have: d.have[:], Want: want[:]}
-	if err := d.json(delivery.RouteLogin, req, &s); err != nil {
+	s, err := d.session(want, false)
+	if err != nil {
 		return err
 	}
 	if s.Copied {
@@ -252,6 +243,26 @@ func (d *device) login() error {
 	}
 	d.have, d.token = want, s.Token
 	return nil
+}
+
+// resume asks for another session as a process that had one.
+func (d *device) resume() (delivery.SessionResponse, error) {
+	want := d.have
+	want[1]++
+	return d.session(want, true)
+}
+
+func (d *device) session(want [16]byte, resume bool) (s delivery.SessionResponse, err error) {
+	var c delivery.ChallengeResponse
+	if err := d.json(delivery.RouteChallenge, delivery.ChallengeRequest{Device: d.id()}, &c); err != nil {
+		return s, err
+	}
+	sig, err := identity.SignLogin(c.Home, c.Challenge, d.key)
+	if err != nil {
+		return s, err
+	}
+	req := delivery.SessionRequest{Device: d.id(), Challenge: c.Challenge, Signature: sig[:], Have: d.have[:], Want: want[:], Resume: resume}
+	return s, d.json(delivery.RouteLogin, req, &s)
 }
 
 // path fills a route's wildcards in order.

@@ -183,13 +183,19 @@ func (s *Server) login(c *call) error {
 	token := base64.RawURLEncoding.EncodeToString(random)
 	open := delivery.NewSession{
 		Token: sha256.Sum256([]byte(token)), Device: req.Device, ExpiresMS: now.Add(s.SessionLife).UnixMilli(), NowMS: now.UnixMilli(),
-		Have: [16]byte(req.Have), Want: [16]byte(req.Want),
+		Have: [16]byte(req.Have), Want: [16]byte(req.Want), Resume: req.Resume,
 	}
 	copied, err := s.store.OpenSession(c, open)
 	if err != nil {
 		return err
 	}
+	if copied && req.Resume {
+		return c.json(delivery.SessionResponse{Copied: true})
+	}
 	s.metrics.logins.Inc()
+	// The device's other sessions are over, of a copy of its profile among them.
+	s.sessions.forget(req.Device)
+	s.ring(c, []identity.DeviceID{req.Device}, delivery.Hint{Kind: delivery.HintSessions})
 	return c.json(delivery.SessionResponse{Token: token, ExpiresMS: open.ExpiresMS, Copied: copied})
 }
 

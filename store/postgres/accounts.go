@@ -247,7 +247,7 @@ func holdDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
 	return row(tx.QueryRow(ctx, "SELECT 1 FROM devices WHERE id = $1 FOR KEY SHARE", id[:]), &one)
 }
 
-// OpenSession inserts the session and swaps the copy counter.
+// OpenSession inserts the session, ends the device's others and swaps the copy counter.
 func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied bool, err error) {
 	err = s.write(ctx, func(tx pgx.Tx) error {
 		var stored []byte
@@ -256,7 +256,13 @@ func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied 
 			return err
 		}
 		copied = stored != nil && !bytes.Equal(stored, n.Have[:]) && !bytes.Equal(stored, n.Want[:])
+		if copied && n.Resume {
+			return nil
+		}
 		if _, err := tx.Exec(ctx, "UPDATE devices SET counter = $1, seen_ms = greatest(seen_ms, $2) WHERE id = $3", n.Want[:], n.NowMS, n.Device[:]); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM sessions WHERE device = $1 AND token <> $2", n.Device[:], n.Token[:]); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "INSERT INTO sessions(token, device, expires_ms) VALUES($1, $2, $3)", n.Token[:], n.Device[:], n.ExpiresMS)

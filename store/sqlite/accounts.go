@@ -230,7 +230,7 @@ func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, l
 	return list, err
 }
 
-// OpenSession inserts the session and swaps the copy counter.
+// OpenSession inserts the session, ends the device's others and swaps the copy counter.
 func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied bool, err error) {
 	err = s.write(ctx, func(c *change) error {
 		r, err := c.one("SELECT counter FROM devices WHERE id = ?", n.Device[:])
@@ -239,7 +239,13 @@ func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied 
 		}
 		stored := r.blob(0)
 		copied = !r.null(0) && !bytes.Equal(stored, n.Have[:]) && !bytes.Equal(stored, n.Want[:])
+		if copied && n.Resume {
+			return nil
+		}
 		if _, err := c.exec("UPDATE devices SET counter = ?, seen_ms = max(seen_ms, ?) WHERE id = ?", n.Want[:], n.NowMS, n.Device[:]); err != nil {
+			return err
+		}
+		if _, err := c.exec("DELETE FROM sessions WHERE device = ? AND token <> ?", n.Device[:], n.Token[:]); err != nil {
 			return err
 		}
 		_, err = c.exec("INSERT INTO sessions(token, device, expires_ms) VALUES(?, ?, ?)", n.Token[:], n.Device[:], n.ExpiresMS)

@@ -240,14 +240,27 @@ var sessions = []contract{
 		equal(k, "device", must(k.store.Session(k.ctx, seed("token", 1), now))(k).Device.ID, deviceID(10))
 	}},
 	{"closing ends one session, and again is no error", func(k *kit) {
-		k.enrol(10)
+		k.enrol(10, 11)
 		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
-		must(k.store.OpenSession(k.ctx, session(2, 10, 1, 2)))(k)
+		must(k.store.OpenSession(k.ctx, session(2, 11, 0, 1)))(k)
 		k.ok(k.store.CloseSession(k.ctx, seed("token", 1)))
 		k.ok(k.store.CloseSession(k.ctx, seed("token", 1)))
 		_, err := k.store.Session(k.ctx, seed("token", 1), now)
 		k.is(err, delivery.ErrNotFound)
 		must(k.store.Session(k.ctx, seed("token", 2), now))(k)
+	}},
+	{"a login ends the device's other sessions, and nobody else's", func(k *kit) {
+		k.enrol(10, 11)
+		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
+		must(k.store.OpenSession(k.ctx, session(2, 11, 0, 1)))(k)
+		must(k.store.OpenSession(k.ctx, session(3, 10, 1, 2)))(k)
+		_, err := k.store.Session(k.ctx, seed("token", 1), now)
+		k.is(err, delivery.ErrNotFound)
+		must(k.store.Session(k.ctx, seed("token", 2), now))(k)
+		must(k.store.Session(k.ctx, seed("token", 3), now))(k)
+		_, err = k.store.OpenSession(k.ctx, session(2, 10, 2, 3)) // the token is somebody else's
+		k.is(err, delivery.ErrExists)
+		must(k.store.Session(k.ctx, seed("token", 3), now))(k)
 	}},
 	{"the copy counter tells copies", func(k *kit) {
 		k.enrol(10)
@@ -271,6 +284,25 @@ var sessions = []contract{
 				k.Fatalf("login %d (%s): copied is %v", i, c.why, copied)
 			}
 		}
+	}},
+	{"who resumes leaves a copy its place", func(k *kit) {
+		k.enrol(10)
+		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
+		must(k.store.OpenSession(k.ctx, session(2, 10, 1, 2)))(k)
+		for i := range 2 { // again changes nothing either
+			late := session(3+i, 10, 1, 9)
+			late.Resume = true
+			equal(k, "copied", must(k.store.OpenSession(k.ctx, late))(k), true)
+			_, err := k.store.Session(k.ctx, late.Token, now)
+			k.is(err, delivery.ErrNotFound)
+		}
+		must(k.store.Session(k.ctx, seed("token", 2), now))(k)
+		known := session(5, 10, 2, 3)
+		known.Resume = true
+		equal(k, "copied", must(k.store.OpenSession(k.ctx, known))(k), false)
+		_, err := k.store.Session(k.ctx, seed("token", 2), now)
+		k.is(err, delivery.ErrNotFound)
+		must(k.store.Session(k.ctx, known.Token, now))(k)
 	}},
 	{"a refused login leaves the counter", func(k *kit) {
 		k.enrol(10)

@@ -188,9 +188,9 @@ var sweeps = []contract{
 		}
 	}},
 	{"sessions, packages and nonces end by the clock", func(k *kit) {
-		k.enrol(10)
+		k.enrol(10, 11)
 		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
-		later := session(2, 10, 1, 2)
+		later := session(2, 11, 0, 1)
 		later.ExpiresMS = now + 5000
 		must(k.store.OpenSession(k.ctx, later))(k)
 		fresh := keyPackage(10, 3)
