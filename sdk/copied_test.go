@@ -14,10 +14,10 @@ import (
 	"github.com/askucher/compax-core/sdk"
 )
 
-// twin copies a profile while it is in use, as an image of a running machine does:
-// the copy holds the same keys, and the copy counter that the service knows. It is
-// not opened yet.
-func (p *person) twin() *person {
+// copied is a person over a copy of this one's profile, which may be in use, as with an
+// image of a running machine: the copy holds the same keys, and the copy counter that
+// the service knows. It is not opened yet.
+func (p *person) copied() *person {
 	p.t.Helper()
 	twin := &person{t: p.t, path: filepath.Join(p.t.TempDir(), "twin.db"), seal: p.seal, words: p.words}
 	for _, suffix := range []string{"", "-wal"} {
@@ -65,7 +65,7 @@ func TestLiveCopies(t *testing.T) {
 	must(t, err)
 	ada.invite(room, bob)
 	ada.say(room, "one")
-	twin := ada.twin()
+	twin := ada.copied()
 	ada.say(room, "two")
 	ada.say(room, "three")
 	epoch := ada.epoch(room)
@@ -122,7 +122,7 @@ func TestCopyChangesTheRoom(t *testing.T) {
 	must(t, err)
 	ada.invite(room, bob)
 	ada.say(room, "one")
-	twin := ada.twin()
+	twin := ada.copied()
 	ada.invite(room, carl)
 	ada.say(room, "two")
 	later, err := bob.NewRoom(ctx, "Later")
@@ -176,7 +176,7 @@ func TestCopiesUnderOneKey(t *testing.T) {
 	ada.invite(room, bob)
 	b := ada.through()
 	ada.say(room, "one")
-	twin := ada.twin()
+	twin := ada.copied()
 	twin.opens(nil)
 	look := func() { // the session begins with the first look, the second one is of it
 		must(t, twin.Refresh(ctx, room))

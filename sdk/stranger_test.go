@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
@@ -190,7 +189,7 @@ func TestProxySpeaksForACommit(t *testing.T) {
 
 // TestCopyFoundWhileReading: this device learns that its profile was copied by a login in
 // the middle of reading a room. What it reads then does not write over the note that
-// its leaf has to be replaced.
+// its leaf has to be replaced. The process that this login cuts off notes it as well.
 func TestCopyFoundWhileReading(t *testing.T) {
 	h := newHome(t)
 	ctx := t.Context()
@@ -199,31 +198,22 @@ func TestCopyFoundWhileReading(t *testing.T) {
 	must(t, err)
 	ada.invite(room, bob)
 	ada.say(room, "one")
-	must(t, ada.Close())
 	twin := ada.copied()
-	ada.Engine, err = sdk.Open(ctx, ada.config())
-	must(t, err)
-	b := ada.through()
-	must(t, ada.Refresh(ctx, room))
-	twin.Engine, err = sdk.Open(ctx, twin.config())
-	must(t, err)
-	t.Cleanup(func() { _ = twin.Close() })
+	twin.opens(nil)
 	must(t, twin.Sync(ctx)) // its login swaps the counter
 	bob.say(room, "two")
-	ended := problem(t, delivery.Refuse(delivery.CodeLogIn, "the session has ended"))
-	once := false
-	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
-		if strings.HasSuffix(path, "/log") && !once {
-			once = true
-			return 401, delivery.ProblemType, ended
-		}
-		return 0, "", nil
-	}
+	b := ada.through() // logs in when it asks for the log
 	ada.reads(room, "one", "two")
 	r, err := ada.RoomOf(ctx, room)
 	must(t, err)
 	if r.Renew == "" {
 		t.Fatal("the device has forgotten that its leaf has to be replaced")
+	}
+	if err := twin.Refresh(ctx, room); !errors.Is(err, client.ErrCopied) {
+		t.Fatalf("the copy reads on: %v", err)
+	}
+	if r, err = twin.RoomOf(ctx, room); err != nil || r.Renew == "" {
+		t.Errorf("the copy, cut off, has to replace its leaf: %q, %v", r.Renew, err)
 	}
 	ada.say(room, "three")
 	if b.commits.Load() != 1 {
@@ -233,19 +223,4 @@ func TestCopyFoundWhileReading(t *testing.T) {
 		t.Errorf("after the renewal: %q, %v", r.Renew, err)
 	}
 	bob.reads(room, "one", "two", "three")
-}
-
-// copied is a person over a copy of this one's profile, which is closed.
-func (p *person) copied() *person {
-	p.t.Helper()
-	twin := &person{t: p.t, path: filepath.Join(p.t.TempDir(), "twin.db"), seal: p.seal}
-	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(p.path + suffix)
-		if os.IsNotExist(err) {
-			continue
-		}
-		must(p.t, err)
-		must(p.t, os.WriteFile(twin.path+suffix, b, 0o600))
-	}
-	return twin
 }
