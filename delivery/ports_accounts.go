@@ -56,8 +56,9 @@ type Accounts interface {
 	// OpenSession inserts the session and ends every other one of the device, so
 	// that of two copies of one profile one speaks at a time. copied is true when
 	// the stored counter is neither s.Have nor s.Want (and is not unset): two copies
-	// live; with s.Resume nothing is changed then. Else the counter is s.Want afterwards. ErrNotFound for an unknown device,
-	// ErrExists for a known token, which changes nothing.
+	// live; with s.Resume nothing is changed then. Else the counter is s.Want
+	// afterwards. ErrNotFound for an unknown device, ErrExists for a known token,
+	// which changes nothing.
 	OpenSession(ctx context.Context, s NewSession) (copied bool, err error)
 	// Session finds a live session by token hash and notes the device as seen, at
 	// most once a minute; on a medium that takes no write the note is left out.

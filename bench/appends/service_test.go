@@ -256,6 +256,8 @@ func (p *person) CopyCounter(context.Context) (have, want [16]byte, err error) {
 
 func (p *person) LoggedIn(context.Context, [16]byte, bool) error { return nil }
 
+func (p *person) CutOff(context.Context) error { return nil }
+
 // tap notes the token that the client's requests carry, for the load's own.
 type tap struct {
 	client.Transport

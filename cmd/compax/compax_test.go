@@ -93,6 +93,7 @@ func TestExitCodes(t *testing.T) {
 		{delivery.Refuse(delivery.CodeRefused, "no"), "refused", 4},
 		{delivery.Refuse(delivery.CodeRevoked, "no"), "revoked", 4},
 		{delivery.Refuse(delivery.CodeLogIn, "no"), "log_in", 4},
+		{client.ErrCopied, "copied", 4},
 		{sdk.ErrNoRoom, "no_chat", 4},
 		{sdk.ErrNoMessage, "no_message", 4},
 		{sdk.ErrAuthor, "not_author", 4},
@@ -122,6 +123,23 @@ func TestEveryErrorOfTheEngineIsExplained(t *testing.T) {
 		e := explain(fmt.Errorf("somewhere: %w", f.is))
 		if e.Code != f.code || e.Exit != f.exit || e.Detail == "" {
 			t.Errorf("%v: %+v", f.is, e)
+		}
+	}
+}
+
+// TestCopiedProfileIsExplained: who is cut off by a copy of the profile hears what to do,
+// and that a message is kept.
+func TestCopiedProfileIsExplained(t *testing.T) {
+	w := newWorld(t)
+	w.fake.fail = fmt.Errorf("%w: %w", sdk.ErrKept, client.ErrCopied)
+	w.wants(4, "send", teaRoom.String(), "x", "--json")
+	if e := w.object(); e["code"] != "copied" || e["kept"] != true {
+		t.Errorf("said %v", e)
+	}
+	w.wants(4, "send", teaRoom.String(), "x")
+	for _, part := range []string{"another copy of this profile", "one place", "compax devices ticket", "compax account link"} {
+		if !strings.Contains(w.err.String(), part) {
+			t.Errorf("%q is not in %q", part, &w.err)
 		}
 	}
 }

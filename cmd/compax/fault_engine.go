@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
@@ -18,6 +19,7 @@ var engineFaults = []struct {
 	exit int
 	hint string
 }{
+	{client.ErrCopied, "copied", exitRefused, "use this device in one place; make the other one a device of its own: compax devices ticket here, compax account link there"},
 	{sdk.ErrRevoked, "revoked", exitRefused, "what it has can be read; a new device is made with the phrase: compax account restore"},
 	{sdk.ErrNoRoom, "no_chat", exitRefused, "compax chats lists the chats of this profile"},
 	{sdk.ErrNoMessage, "no_message", exitRefused, "compax history shows the numbers"},

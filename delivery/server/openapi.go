@@ -32,7 +32,7 @@ var (
 		delivery.RouteDevices:    {"The own devices and revocations.", nil, nil, delivery.DevicesResponse{}},
 		delivery.RoutePerson:     {"Anybody's devices and revocations.", nil, nil, delivery.DevicesResponse{}},
 		delivery.RouteChallenge:  {"A login challenge, good for two minutes and one answer.", nil, delivery.ChallengeRequest{}, delivery.ChallengeResponse{}},
-		delivery.RouteLogin:      {"Log in with a signed challenge.", nil, delivery.SessionRequest{}, delivery.SessionResponse{}},
+		delivery.RouteLogin:      {"Log in with a signed challenge. The device's other sessions end.", nil, delivery.SessionRequest{}, delivery.SessionResponse{}},
 		delivery.RouteLogout:     {"End the session.", nil, nil, nil},
 		delivery.RouteRevoke:     {"Revoke a device, signed by its identity. One that is enrolled always, another while the identity has room for it.", nil, delivery.RevokeRequest{}, nil},
 		delivery.RouteSnapshot:   {"The account's sealed state.", nil, nil, delivery.SnapshotBody{}},
