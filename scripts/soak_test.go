@@ -1,23 +1,16 @@
 package scripts
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/askucher/compax-core/internal/testport"
 )
 
 var (
@@ -34,7 +27,7 @@ func TestSoak(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("again with: go test ./scripts -run TestSoak -soak %v -soak.seed %d", *soak, seed)
-	w := newWorld(t, "ada", "bob", "carl", "dora")
+	w := newSoaking(t, "ada", "bob", "carl", "dora")
 
 	ctx, cancel := context.WithTimeout(t.Context(), *soak)
 	defer cancel()
@@ -54,7 +47,7 @@ func TestSoak(t *testing.T) {
 	}
 	for _, name := range w.people {
 		w.catchUp(name, acked)
-		seen := w.history(name)
+		seen := w.texts(name)
 		for _, text := range acked {
 			if seen[text] == 0 {
 				t.Errorf("%s lost %.40q, which was acknowledged", name, text)
@@ -68,112 +61,37 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// world is one server and a room of people whose processes may be killed.
-type world struct {
-	t      *testing.T
-	dir    string
+// soaking is a world of people whose processes are killed.
+type soaking struct {
+	*world
 	people []string
-	chat   string
-	server *server
 	kills  int
 
-	mu      sync.Mutex                 // guards the following fields
-	shown   map[string]map[string]bool // what each person's listeners printed
-	acked   []string
-	running map[*exec.Cmd]bool // clients
+	mu    sync.Mutex                 // guards the following fields
+	shown map[string]map[string]bool // what each person's listeners printed
+	acked []string
 }
 
-func newWorld(t *testing.T, people ...string) *world {
+func newSoaking(t *testing.T, people ...string) *soaking {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), people: people, running: map[*exec.Cmd]bool{}, shown: map[string]map[string]bool{}}
-	listen, err := testport.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.start(listen)
-	t.Cleanup(func() {
-		w.server.kill()
-		if t.Failed() {
-			t.Logf("the server said:\n%s", w.server.output())
-		}
-	})
-	for _, name := range people {
-		w.must("account", "new", "--profile", name, "--server", "http://"+w.server.addr, "--name", name, "--username", name)
-	}
-	var made struct{ Chat string }
-	w.decode(w.must("room", "new", "--profile", people[0], "--title", "Soak", "--json"), &made)
-	w.chat = made.Chat
-	for _, name := range people[1:] {
-		w.must("room", "add", "--profile", people[0], w.chat, "@"+name)
-		w.must("room", "accept", "--profile", name, w.chat)
-	}
+	w := &soaking{world: newWorld(t), people: people, shown: map[string]map[string]bool{}}
+	w.meet(people...)
 	return w
-}
-
-func (w *world) start(listen string) {
-	s, err := startServer(filepath.Join(w.dir, "home"), listen, os.Environ())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.server = s
-}
-
-// client is a compax process that killAtRandom may end.
-func (w *world) client(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(binary, "compax"), args...)
-	cmd.Env = append(os.Environ(), "COMPAX_HOME="+filepath.Join(w.dir, "profiles"))
-	cmd.WaitDelay = startup
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	w.mu.Lock()
-	err := cmd.Start()
-	if err == nil {
-		w.running[cmd] = true
-	}
-	w.mu.Unlock()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	w.mu.Lock()
-	delete(w.running, cmd)
-	w.mu.Unlock()
-	if err != nil {
-		err = fmt.Errorf("compax %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
-	}
-	return stdout.String(), err
-}
-
-// must runs a command that nobody kills.
-func (w *world) must(args ...string) string {
-	w.t.Helper()
-	out, err := w.client(w.t.Context(), args...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return out
-}
-
-func (w *world) decode(out string, into any) {
-	w.t.Helper()
-	if err := json.Unmarshal([]byte(out), into); err != nil {
-		w.t.Fatalf("%v: %q", err, out)
-	}
 }
 
 // talk sends numbered messages until ctx ends, and notes which were
 // acknowledged. A command that was killed, or that found the server gone,
 // promises nothing; any other failure ends the test.
-func (w *world) talk(ctx context.Context, name string, choices *rand.Rand) {
+func (w *soaking) talk(ctx context.Context, name string, choices *rand.Rand) {
 	for n := 0; ctx.Err() == nil; n++ {
 		text := fmt.Sprintf("%s %d %s", name, n, strings.Repeat("x", choices.IntN(2000)))
 		_, err := w.client(context.WithoutCancel(ctx), "send", "--profile", name, w.chat, text, "--json")
-		var exit *exec.ExitError
-		switch {
-		case err == nil:
+		switch exitCode(err) {
+		case 0:
 			w.mu.Lock()
 			w.acked = append(w.acked, text)
 			w.mu.Unlock()
-		case errors.As(err, &exit) && (exit.ExitCode() == -1 || exit.ExitCode() == 3):
+		case -1, 3:
 		default:
 			w.t.Error(err)
 			return
@@ -183,7 +101,7 @@ func (w *world) talk(ctx context.Context, name string, choices *rand.Rand) {
 
 // listen keeps a listener running; each is killed sooner or later. What all of them
 // printed together holds no row twice that does not say so.
-func (w *world) listen(ctx context.Context, name string) {
+func (w *soaking) listen(ctx context.Context, name string) {
 	shown := map[string]bool{}
 	defer func() {
 		w.mu.Lock()
@@ -197,7 +115,7 @@ func (w *world) listen(ctx context.Context, name string) {
 }
 
 // print notes what a listener printed.
-func (w *world) print(name, out string, shown map[string]bool) {
+func (w *soaking) print(name, out string, shown map[string]bool) {
 	for line := range strings.Lines(out) {
 		var row struct {
 			ID, Kind, Text string
@@ -214,7 +132,7 @@ func (w *world) print(name, out string, shown map[string]bool) {
 }
 
 // killAtRandom ends the server, or one of the clients, every now and then.
-func (w *world) killAtRandom(ctx context.Context, choices *rand.Rand) {
+func (w *soaking) killAtRandom(ctx context.Context, choices *rand.Rand) {
 	for {
 		timer := time.NewTimer(time.Duration(100+choices.IntN(1400)) * time.Millisecond)
 		select {
@@ -225,12 +143,10 @@ func (w *world) killAtRandom(ctx context.Context, choices *rand.Rand) {
 		}
 		w.kills++
 		if choices.IntN(3) == 0 {
-			addr := w.server.addr
-			w.server.kill()
-			w.start(addr)
+			w.restart()
 			continue
 		}
-		w.mu.Lock()
+		w.world.mu.Lock()
 		if n := len(w.running); n > 0 {
 			at := choices.IntN(n)
 			for cmd := range w.running {
@@ -240,13 +156,13 @@ func (w *world) killAtRandom(ctx context.Context, choices *rand.Rand) {
 				at--
 			}
 		}
-		w.mu.Unlock()
+		w.world.mu.Unlock()
 	}
 }
 
 // catchUp has a listener print what those that were killed did not. A slow
 // machine may need several for it.
-func (w *world) catchUp(name string, acked []string) {
+func (w *soaking) catchUp(name string, acked []string) {
 	var missing []string
 	for end := time.Now().Add(startup); ; {
 		w.print(name, w.must("listen", "--profile", name, "--chat", w.chat, "--json", "--timeout", "3s"), w.shown[name])
@@ -262,23 +178,18 @@ func (w *world) catchUp(name string, acked []string) {
 	}
 }
 
-func (w *world) acknowledged() []string {
+func (w *soaking) acknowledged() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.acked)
 }
 
-// history is how often a person's history shows each text.
-func (w *world) history(name string) map[string]int {
+// texts is how often a person's history shows each text.
+func (w *soaking) texts(name string) map[string]int {
 	seen := map[string]int{}
-	for line := range strings.Lines(w.must("history", "--profile", name, w.chat, "--json")) {
-		var entry struct{ Kind, Text, Cause string }
-		w.decode(line, &entry)
-		if entry.Cause != "" {
-			w.t.Errorf("%s has a gap: %s", name, line)
-		}
-		if entry.Kind == "text" {
-			seen[entry.Text]++
+	for _, r := range w.history(name) {
+		if r.Kind == "text" {
+			seen[r.Text]++
 		}
 	}
 	if len(seen) == 0 {
