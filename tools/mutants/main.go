@@ -14,6 +14,9 @@
 // reaches. A comment "mutants: equivalent: why" on the line before a check
 // leaves it out and lists it apart.
 //
+// A run that is ended (SIGINT, SIGTERM or -limit) writes the table of what it
+// knows by then: what no finished run noticed is not determined.
+//
 // Start reading at run; find.go finds checks, build.go compiles them.
 package main
 
@@ -23,6 +26,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +38,7 @@ func main() {
 	flag.BoolVar(&opt.first, "first", false, "stop each run at its first failing test: faster, names fewer tests")
 	flag.BoolVar(&opt.own, "own", false, "run only the tests of the packages themselves, not of those that use them: faster, more survive")
 	flag.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "a run that takes longer counts as failed")
+	limit := flag.Duration("limit", 0, "end after this time and write the table of what is known by then; 0 = no limit")
 	flag.StringVar(&opt.report, "report", "bin/mutants.txt", "where the whole table goes, relative to the root")
 	flag.IntVar(&opt.workers, "workers", 2, "runs at a time")
 	flag.Usage = func() {
@@ -45,8 +50,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
 	survivors, err := run(ctx, opt, flag.Args())
 	switch {
 	case err != nil:

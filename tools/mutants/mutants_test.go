@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -163,5 +164,68 @@ func TestRunGoesOnWithoutAPackageThatFails(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "out/table.txt")); err != nil {
 		t.Errorf("no table: %v", err)
+	}
+}
+
+// TestCutRunLeavesItsTable: what is known when a run is ended is written down, and
+// nothing that was not run to its end counts as noticed.
+func TestCutRunLeavesItsTable(t *testing.T) {
+	root := module(t, map[string]string{
+		"user/user_test.go": `package user
+
+import (
+	"os"
+	"testing"
+
+	"example.org/m/sample"
+)
+
+func TestBlocks(t *testing.T) {
+	sample.Odd(1)
+	if os.Getenv("MUTANT") == "" {
+		return
+	}
+	if err := os.WriteFile(os.Getenv("STARTED"), []byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	<-t.Context().Done()
+}
+`,
+	})
+	started := filepath.Join(t.TempDir(), "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("STARTED", started)
+	pipe, err := os.OpenFile(started, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	go func() {
+		if _, err := pipe.Read(make([]byte, 1)); err == nil {
+			interrupt()
+		}
+	}()
+	opt := options{root: root, report: "out/table.txt", short: true, timeout: time.Minute, workers: 1}
+	survivors, err := run(ctx, opt, []string{"sample"})
+	if survivors != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d survivors, %v; want none yet and the interruption", survivors, err)
+	}
+	table, err := os.ReadFile(filepath.Join(root, "out/table.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"len(b) < 2\n\tnoticed by sample.TestShort",
+		"b[1] == 9\n\tnot determined: survived so far, without the tests of user\n",
+		"int(b[0]) > 255\n\tequivalent",
+		"b%2 == 0\n\tnot determined: its run was cut short\n",
+	} {
+		if !strings.Contains(string(table), want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
 	}
 }

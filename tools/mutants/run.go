@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -28,12 +30,14 @@ type options struct {
 type outcome struct {
 	check
 	reached bool
+	cut     bool     // a run without it was ended before it was over
 	killers []string // "package.Test", "package: timeout", "package: crash"
 }
 
 // run returns the number of survivors: checks that can go unnoticed. A package
 // whose tests fail with every check in place judges none of them: run goes on
-// without it, writes the table and returns an error that names it.
+// without it, writes the table and returns an error that names it. When ctx
+// ends first, the table says what is known by then and run returns ctx's error.
 func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -53,29 +57,43 @@ func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 		outcomes[i].check = c
 	}
 	fmt.Fprintf(os.Stderr, "%d checks in %d packages, tests of %d packages\n", len(outcomes), len(pkgs), len(binaries))
-	var broken []error
+	unjudged := map[string]bool{}
+	for _, b := range binaries {
+		unjudged[b.pkg] = true
+	}
+	var failed []error
 	for i, b := range binaries {
 		b.path = filepath.Join(dir, fmt.Sprintf("t%d.test", i))
-		if _, err := goCommand(ctx, opt.root, "test", "-c", "-vet=off", "-overlay", over.file, "-o", b.path, "./"+b.pkg); err != nil {
-			return 0, fmt.Errorf("compiling the tests of %s: %w", b.pkg, err)
+		err := judge(ctx, opt, b, over, outcomes, filepath.Join(dir, "reached"))
+		if ctx.Err() != nil {
+			failed = append(failed, fmt.Errorf("not finished: %w", ctx.Err()))
+			break
 		}
-		if _, err := os.Stat(b.path); errors.Is(err, os.ErrNotExist) {
-			continue // no tests
-		}
-		err := runBinary(ctx, opt, b, outcomes, filepath.Join(dir, "reached"))
-		switch {
-		case errors.Is(err, errBroken) && ctx.Err() == nil:
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			broken = append(broken, err)
-		case err != nil:
-			return 0, err
+			failed = append(failed, err)
+			if !errors.Is(err, errBroken) {
+				break
+			}
 		}
+		delete(unjudged, b.pkg)
 	}
-	survivors, err := report(opt, outcomes)
-	return survivors, errors.Join(append(broken, err)...)
+	survivors, err := report(opt, outcomes, slices.Sorted(maps.Keys(unjudged)))
+	return survivors, errors.Join(append(failed, err)...)
 }
 
 var errBroken = errors.New("fails with every check in place")
+
+// judge compiles b and runs it, where it has tests.
+func judge(ctx context.Context, opt options, b testBinary, over overlay, outcomes []outcome, log string) error {
+	if _, err := goCommand(ctx, opt.root, "test", "-c", "-vet=off", "-overlay", over.file, "-o", b.path, "./"+b.pkg); err != nil {
+		return fmt.Errorf("compiling the tests of %s: %w", b.pkg, err)
+	}
+	if _, err := os.Stat(b.path); errors.Is(err, os.ErrNotExist) {
+		return nil // no tests
+	}
+	return runBinary(ctx, opt, b, outcomes, log)
+}
 
 // runBinary runs b once for every check that it reaches and that no earlier
 // binary noticed.
@@ -106,13 +124,19 @@ func runBinary(ctx context.Context, opt options, b testBinary, outcomes []outcom
 	for range opt.workers {
 		wg.Go(func() {
 			for id := range work { // each id is one worker's
-				outcomes[id-1].killers = runTests(ctx, opt, b, "MUTANT="+strconv.Itoa(id))
+				killers := runTests(ctx, opt, b, "MUTANT="+strconv.Itoa(id))
+				if ctx.Err() != nil { // what failed may have failed because it was ended
+					outcomes[id-1].cut = true
+					continue
+				}
+				outcomes[id-1].killers = killers
 			}
 		})
 	}
 	for n, id := range todo {
 		if ctx.Err() != nil {
-			break
+			outcomes[id-1].cut = true
+			continue
 		}
 		if n > 0 && n%50 == 0 {
 			fmt.Fprintf(os.Stderr, "%s: %d of %d\n", b.pkg, n, len(todo))
@@ -141,6 +165,10 @@ func runTests(ctx context.Context, opt options, b testBinary, env string) []stri
 	cmd := exec.CommandContext(ctx, b.path, args...)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), env)
+	// Its own group: an interrupt from the keyboard ends this program first, which
+	// then knows why the run ended, and what the tests started ends with them.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -160,8 +188,10 @@ func runTests(ctx context.Context, opt options, b testBinary, env string) []stri
 	return slices.Compact(failed)
 }
 
-// report writes the table and tells the survivors.
-func report(opt options, outcomes []outcome) (survivors int, err error) {
+// report writes the table and tells the survivors. unjudged are the packages
+// whose tests did not run to their end: what none of the others noticed, they
+// may notice.
+func report(opt options, outcomes []outcome, unjudged []string) (survivors int, err error) {
 	path := filepath.Join(opt.root, opt.report)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return 0, err
@@ -171,7 +201,7 @@ func report(opt options, outcomes []outcome) (survivors int, err error) {
 		return 0, err
 	}
 	table := bufio.NewWriter(file)
-	var killed, unreached, apart int
+	var killed, unreached, apart, open int
 	for _, o := range outcomes {
 		verdict := ""
 		switch {
@@ -181,6 +211,15 @@ func report(opt options, outcomes []outcome) (survivors int, err error) {
 		case len(o.killers) > 0:
 			killed++
 			verdict = "noticed by " + strings.Join(o.killers, ", ")
+		case o.cut:
+			open++
+			verdict = "not determined: its run was cut short"
+		case len(unjudged) > 0 && o.reached:
+			open++
+			verdict = "not determined: survived so far, without the tests of " + strings.Join(unjudged, ", ")
+		case len(unjudged) > 0:
+			open++
+			verdict = "not determined: not reached so far, without the tests of " + strings.Join(unjudged, ", ")
 		case o.reached:
 			survivors++
 			verdict = "SURVIVED: reached, and no test fails without it"
@@ -196,7 +235,11 @@ func report(opt options, outcomes []outcome) (survivors int, err error) {
 	if err := errors.Join(table.Flush(), file.Close()); err != nil {
 		return 0, err
 	}
-	fmt.Printf("%d checks: %d noticed, %d survive a test that reaches them, %d reached by none, %d equivalent (table: %s)\n",
-		len(outcomes), killed, survivors, unreached, apart, opt.report)
+	undetermined := ""
+	if open > 0 {
+		undetermined = fmt.Sprintf(" %d not determined,", open)
+	}
+	fmt.Printf("%d checks: %d noticed, %d survive a test that reaches them, %d reached by none,%s %d equivalent (table: %s)\n",
+		len(outcomes), killed, survivors, unreached, undetermined, apart, opt.report)
 	return survivors + unreached, nil
 }
