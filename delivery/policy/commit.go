@@ -140,7 +140,7 @@ func checkExternal(roster *Roster, c Change) error {
 // checkPastRemovals decides whether an identity may come in beside the removals
 // that are held.
 func checkPastRemovals(roster *Roster, c Change, who identity.PublicKey) error {
-	if leaving(roster, c.Held)[who] || leaving(roster, c.Proposals)[who] {
+	if leaving(roster, c.Proposals)[who] { // every SelfRemove that is held is among them
 		return fmt.Errorf("%w: its identity is leaving", ErrUnderRemoval)
 	}
 	first := false

@@ -75,7 +75,7 @@ func (r *Room) readKind(data []byte) error {
 }
 
 func (r *Room) readURI(data []byte) error {
-	if len(data) == 0 || len(data) > maxRoomURI || !utf8.Valid(data) || !bytes.HasPrefix(data, []byte("mimi://")) {
+	if len(data) > maxRoomURI || !utf8.Valid(data) || !bytes.HasPrefix(data, []byte("mimi://")) {
 		return fmt.Errorf("%w: the room's URI is not a mimi:// name of at most %d bytes", ErrComponent, maxRoomURI)
 	}
 	r.URI = string(data)

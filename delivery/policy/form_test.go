@@ -52,7 +52,7 @@ func TestDictionaryForm(t *testing.T) {
 		"no kind":                       {group, ComponentKind, nil},
 		"a kind of two bytes":           {group, ComponentKind, []byte{1, 1}},
 		"kind 0":                        {group, ComponentKind, []byte{0}},
-		"kind 4":                        {self, ComponentKind, []byte{4}},
+		"kind 4":                        {group, ComponentKind, []byte{4}},
 		"no URI":                        {group, ComponentRoomURI, nil},
 		"a URI that is too long":        {group, ComponentRoomURI, []byte(long)},
 		"a URI that is no text":         {group, ComponentRoomURI, []byte("mimi://a.example/r/\xff")},

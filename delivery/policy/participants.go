@@ -39,9 +39,8 @@ func participant(uri []byte, role uint32) (Participant, error) {
 	if len(uri) > maxUserURI {
 		return p, fmt.Errorf("%w: a user's URI of %d bytes", ErrComponent, len(uri))
 	}
-	rest, ok := strings.CutPrefix(string(uri), "mimi://")
-	domain, id, found := strings.Cut(rest, "/u/")
-	if !ok || !found || strings.ContainsAny(domain, "/?# ") {
+	domain, id, _ := strings.Cut(strings.TrimPrefix(string(uri), "mimi://"), "/u/") // that it has both is seen below
+	if strings.ContainsAny(domain, "/?# ") {
 		return p, fmt.Errorf("%w: a user's URI is not mimi://domain/u/identity", ErrComponent)
 	}
 	key, err := identity.ParsePublicKey(id)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -115,7 +116,7 @@ func CheckContext(ctx *wire.GroupContext, senderKey []byte) (*Room, error) {
 		return nil, fmt.Errorf("%w: suite %#04x", ErrExtensions, uint16(ctx.CipherSuite))
 	}
 	var have wire.RequiredCapabilities
-	if found, err := ctx.Extensions.Decode(wire.ExtensionTypeRequiredCapabilities, &have); err != nil || !found || !covers(have, required()) {
+	if _, err := ctx.Extensions.Decode(wire.ExtensionTypeRequiredCapabilities, &have); err != nil || !covers(have, required()) {
 		return nil, fmt.Errorf("%w: the room must require app_data_dictionary, AppDataUpdate, SelfRemove and basic credentials", ErrCapabilities)
 	}
 	if err := checkSenders(ctx, id.Home(), senderKey); err != nil {
@@ -125,7 +126,7 @@ func CheckContext(ctx *wire.GroupContext, senderKey []byte) (*Room, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := "/r/" + id.String(); len(room.URI) <= len(want) || room.URI[len(room.URI)-len(want):] != want {
+	if !strings.HasSuffix(room.URI, "/r/"+id.String()) {
 		return nil, fmt.Errorf("%w: the room's URI names another room", ErrComponent)
 	}
 	return room, nil
@@ -133,8 +134,7 @@ func CheckContext(ctx *wire.GroupContext, senderKey []byte) (*Room, error) {
 
 func checkSenders(ctx *wire.GroupContext, home identity.Home, senderKey []byte) error {
 	var senders wire.ExternalSenders
-	found, err := ctx.Extensions.Decode(wire.ExtensionTypeExternalSenders, &senders)
-	if err != nil || !found || len(senders) != 1 {
+	if _, err := ctx.Extensions.Decode(wire.ExtensionTypeExternalSenders, &senders); err != nil || len(senders) != 1 {
 		return fmt.Errorf("%w: external_senders must hold the room's home and nobody else", ErrExtensions)
 	}
 	if senderKey == nil {
@@ -166,8 +166,7 @@ func containsAll[T comparable](have, want []T) bool {
 // [CheckContext] or a commit check has passed before (ErrComponent).
 func RoomOf(x wire.Extensions) (*Room, error) {
 	var d wire.AppDataDictionary
-	found, err := x.Decode(wire.ExtensionTypeAppDataDictionary, &d)
-	if err != nil || !found {
+	if _, err := x.Decode(wire.ExtensionTypeAppDataDictionary, &d); err != nil {
 		return nil, fmt.Errorf("%w: no readable app_data_dictionary", ErrComponent)
 	}
 	return ParseDictionary(&d)
