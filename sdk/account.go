@@ -404,33 +404,17 @@ func (e *Engine) SetProfile(ctx context.Context, name, about, username string, w
 	if err := e.publishProfile(ctx, node, a); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	e.account.Name, e.account.About, e.account.Username, e.account.Profile = a.Name, a.About, a.Username, a.Profile
-	e.mu.Unlock()
-	return e.flushSnapshot(ctx)
+	e.takeName(a)
+	if err := e.flushSnapshot(ctx); err != nil {
+		return err
+	}
+	return e.tellName(ctx)
 }
 
 // publishedProfile is the version of the account's line in the directory, 0 when it has
 // none: another device of the account may have changed it, or this one, before it was
 // interrupted.
 func (e *Engine) publishedProfile(ctx context.Context) (uint64, error) {
-	raw, err := e.client.Person(ctx, e.account.Identity)
-	if delivery.CodeOf(err) == delivery.CodeNotFound {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, e.fail(ctx, err)
-	}
-	u, err := identity.ParseUsernameRecord(raw)
-	if err != nil {
-		return 0, fmt.Errorf("the account's line in the directory: %w", err)
-	}
-	rec, err := u.Verify()
-	if err != nil {
-		return 0, fmt.Errorf("the account's line in the directory: %w", err)
-	}
-	if rec.Fields().Identity != e.account.Identity {
-		return 0, fmt.Errorf("%w: the directory gives somebody else's line for this account", identity.ErrKey)
-	}
-	return rec.Fields().Version, nil
+	f, err := e.lineOf(ctx, e.account.Identity)
+	return f.Version, err
 }

@@ -322,6 +322,9 @@ func (e *Engine) rungFor(ctx context.Context, f *delivery.EntryFrame) error {
 		if err == nil && f.Entry.Kind == delivery.KindProposal {
 			err = e.tidy(ctx, r)
 		}
+		if err == nil {
+			err = e.meet(ctx, r)
+		}
 		done()
 		return e.quiet(f.Room, err)
 	}

@@ -166,43 +166,15 @@ func (e *Engine) lookUp(ctx context.Context, who identity.PublicKey) error {
 	if err != nil || known.Name != "" || known.Username != "" {
 		return err
 	}
-	raw, err := e.client.Person(ctx, who)
-	if err != nil {
-		if isNet(err) {
-			return e.fail(ctx, err)
-		}
-		return nil
+	f, err := e.lineOf(ctx, who)
+	if isNet(err) {
+		return err
 	}
-	u, err := identity.ParseUsernameRecord(raw)
 	if err != nil {
 		return nil //nolint:nilerr // it has no name here
 	}
-	rec, err := u.Verify()
-	if err != nil || rec.Fields().Identity != who {
-		return nil //nolint:nilerr // it has no name here
-	}
-	f := rec.Fields()
-	if f.Username != "" {
-		return e.pinFirst(ctx, f)
-	}
-	return e.Store.Update(ctx, func(tx Tx) error {
-		p := Person{Identity: who}
-		if _, err := get(tx, TablePerson, who.String(), &p); err != nil {
-			return err
-		}
-		p.Name = f.Profile.DisplayName
-		return put(tx, TablePerson, who.String(), p)
-	})
-}
-
-// pinFirst pins a username, unless it belongs to somebody else here already.
-func (e *Engine) pinFirst(ctx context.Context, f identity.UsernameFields) error {
-	err := e.pin(ctx, f.Username, f)
-	if errors.Is(err, ErrChanged) {
-		e.Warn("%v", err)
-		return nil
-	}
-	return err
+	f.Identity = who
+	return e.learnAll(ctx, []identity.UsernameFields{f}, nil)
 }
 
 // hearAsks gives f who asks and was not told of before.

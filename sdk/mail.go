@@ -383,6 +383,9 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 			return err
 		}
 		defer done()
+		if err := e.meet(ctx, r); err != nil {
+			return err
+		}
 		if err := e.catchUp(ctx, r); err != nil {
 			return err
 		}
@@ -410,6 +413,9 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	defer done()
+	if err := e.meet(ctx, r); err != nil {
+		return err
+	}
 	if err := e.catchUp(ctx, r); err != nil {
 		return err
 	}

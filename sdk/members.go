@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -239,7 +240,10 @@ func (e *Engine) Add(ctx context.Context, id delivery.RoomID, who identity.Publi
 	if err := e.DeclineAsk(ctx, id, who); err != nil { // it was answered
 		return err
 	}
-	return e.introduce(ctx, r)
+	if err := e.introduce(ctx, r); err != nil {
+		return err
+	}
+	return e.meet(ctx, r)
 }
 
 // introduce tells a room with somebody new in it what it is called and who this
@@ -260,24 +264,37 @@ func (e *Engine) introduce(ctx context.Context, r *room) error {
 			return err
 		}
 	}
-	r.rec.Announced = 0
-	return e.announce(ctx, r)
+	return e.announceNow(ctx, r)
 }
 
 // announce tells a room this account's profile: when it changed, else at most
 // once a day.
 func (e *Engine) announce(ctx context.Context, r *room) error {
 	const day = 24 * 60 * 60 * 1000
-	me := e.self()
-	if r.rec.Kind == delivery.RoomSelf || r.rec.Profile == me.Profile && e.nowMS()-r.rec.Announced < day {
+	if r.rec.Kind == delivery.RoomSelf || r.rec.Profile == e.self().Profile && e.nowMS()-r.rec.Announced < day {
 		return nil
 	}
+	return e.announceNow(ctx, r)
+}
+
+// announceNow is announce, whatever was announced before. One that waits in the outbox
+// counts.
+func (e *Engine) announceNow(ctx context.Context, r *room) error {
+	me, now := e.self(), e.nowMS()
 	p := content.Profile{Name: me.Name, About: me.About, Version: me.Profile}
-	r.rec.Profile, r.rec.Announced = me.Profile, e.nowMS()
 	_, err := e.write(ctx, r, nil, func(h content.Header) (content.Message, error) {
 		h.Expires = nil
 		return content.New(h, p)
 	})
+	if err != nil && !errors.Is(err, ErrKept) {
+		return err
+	}
+	before := r.rec
+	r.rec.Profile, r.rec.Announced = me.Profile, now
+	if s := e.Store.Update(context.WithoutCancel(ctx), r.save); s != nil {
+		r.rec = before
+		return errors.Join(err, s)
+	}
 	return err
 }
 

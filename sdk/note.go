@@ -80,8 +80,12 @@ func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
 	r.rec.Leaving = r.rec.Leaving || leftBy(o, e.account.Identity)
 	var came, went []identity.PublicKey
 	for id := range after {
-		if !before[id] {
-			came = append(came, id)
+		if before[id] {
+			continue
+		}
+		came = append(came, id)
+		if err := e.came(tx, r, id); err != nil {
+			return err
 		}
 	}
 	for id := range before {
@@ -330,7 +334,7 @@ func (e *Engine) control(tx Tx, r *room, l Line, items []content.Item) error {
 		case content.RoomInfo:
 			return e.roomInfo(tx, r, l, i)
 		case content.Profile:
-			return e.profile(tx, l, i)
+			return e.profile(tx, r, l, i)
 		case content.Successor:
 			if id, err := delivery.ParseRoomID(i.Room); err == nil && r.decides(l.From) {
 				r.rec.Successor, r.rec.Named = &id, true
@@ -382,7 +386,10 @@ func (e *Engine) roomInfo(tx Tx, r *room, l Line, i content.RoomInfo) error {
 // profile notes what somebody calls themselves. A username is not theirs because they
 // sign that it is: anybody can sign any. It is taken from the directory, which gives
 // each to one identity, and pinned ([Engine.Find]).
-func (e *Engine) profile(tx Tx, l Line, i content.Profile) error {
+func (e *Engine) profile(tx Tx, r *room, l Line, i content.Profile) error {
+	if l.From == e.account.Identity { // another device of this account may have said so
+		r.rec.Profile = max(r.rec.Profile, i.Version)
+	}
 	p := Person{Identity: l.From}
 	if _, err := get(tx, TablePerson, l.From.String(), &p); err != nil {
 		return err

@@ -61,8 +61,8 @@ func (e *Engine) pin(ctx context.Context, name string, f identity.UsernameFields
 			return err
 		}
 		p.Username = name
-		if p.Name == "" {
-			p.Name = f.Profile.DisplayName
+		if f.Profile.DisplayName != "" && (p.Name == "" || f.Version > p.Version) {
+			p.Name, p.Version = f.Profile.DisplayName, f.Version
 		}
 		return put(tx, TablePerson, f.Identity.String(), p)
 	})

@@ -46,7 +46,9 @@ type Room struct {
 	Beside    []uint32            `json:"beside,omitempty"`    // generations of this epoch that somebody else used from this leaf
 	Leaving   bool                `json:"leaving,omitempty"`   // another device of this account left: this one follows
 	Announced int64               `json:"announced,omitempty"`
-	Profile   uint64              `json:"profile,omitempty"` // version that was announced
+	Profile   uint64              `json:"profile,omitempty"` // version of this account's that the others can know
+	Since     int64               `json:"since,omitempty"`   // when this device last came in, its clock, Unix milliseconds
+	Met       bool                `json:"met,omitempty"`     // the directory was asked what its people are called
 	Epoch     uint64              `json:"epoch"`
 	Suite     wire.CipherSuite    `json:"suite,omitempty"` // 0 in the record of an older profile that has not used the room since
 	Successor *delivery.RoomID    `json:"successor,omitempty"`
@@ -79,6 +81,7 @@ type Person struct {
 	Name     string             `json:"name,omitempty"` // as they call themselves
 	Username string             `json:"username,omitempty"`
 	Version  uint64             `json:"version,omitempty"` // of the profile that Name comes from
+	Asked    int64              `json:"asked,omitempty"`   // when the directory was last asked, Unix milliseconds; 0 = not since they came into a room
 	Bot      bool               `json:"bot,omitempty"`
 	Contact  bool               `json:"contact,omitempty"`  // not a stranger
 	Verified bool               `json:"verified,omitempty"` // safety numbers were compared

@@ -212,7 +212,7 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		rec.Gaps = before.Gaps.with(Span{before.Cursor + 1, got.Seq - 1})
 	}
 	rec.Status, rec.Renew, rec.Joined, rec.Cursor, rec.Epoch = StatusOpen, "", got.Seq, got.Seq, c.Next.Epoch()
-	rec.Caught, rec.Beside = e.nowMS(), nil
+	rec.Caught, rec.Since, rec.Met, rec.Beside = e.nowMS(), e.nowMS(), false, nil
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		if err := forgetGroup(tx, id); err != nil {
 			return err

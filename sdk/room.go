@@ -252,6 +252,6 @@ func (e *Engine) newRecord(id delivery.RoomID, s state, seq uint64) Room {
 	return Room{
 		ID: id, Kind: s.policy.Kind, Status: StatusOpen, Other: other(s.policy, e.account.Identity), URI: s.policy.URI,
 		First: seq, Joined: seq, Cursor: seq, Heard: seq, Read: seq, Epoch: s.group.Epoch(), Suite: s.group.CipherSuite(),
-		Caught: e.nowMS(),
+		Caught: e.nowMS(), Since: e.nowMS(), Profile: e.self().Profile,
 	}
 }

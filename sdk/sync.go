@@ -35,6 +35,9 @@ func (e *Engine) Sync(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := e.learnSelf(ctx); err != nil {
+		return err
+	}
 	if err := e.joinSuccessors(ctx); err != nil {
 		return err
 	}
@@ -87,11 +90,20 @@ func (e *Engine) syncRoom(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	defer done()
-	if err = e.catchUp(ctx, r); err == nil {
+	if err = e.meet(ctx, r); err == nil { // before what they say is shown
+		err = e.catchUp(ctx, r)
+	}
+	if err == nil {
 		err = e.tidy(ctx, r)
 	}
 	if err == nil {
 		err = e.followed(ctx, r)
+	}
+	if err == nil {
+		err = e.meet(ctx, r)
+	}
+	if err == nil {
+		err = e.announceChange(ctx, r)
 	}
 	switch {
 	case err == nil, errors.Is(err, ErrOut):
