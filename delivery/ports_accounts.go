@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/askucher/compax-core/identity"
@@ -35,6 +36,20 @@ type NewSession struct {
 	Resume    bool     // a copy that has logged in since keeps its place
 }
 
+// Copied reports whether another copy of the profile has logged in since the device
+// last had an answer. counter is what the device's latest login set, nil when it is
+// unset, and told whether that login was told of a copy. A login that asks for the
+// counter that is there already asks again, as its answer was lost: it is told the same.
+func (s NewSession) Copied(counter []byte, told bool) bool {
+	switch {
+	case counter == nil, bytes.Equal(counter, s.Have[:]):
+		return false
+	case bytes.Equal(counter, s.Want[:]):
+		return told
+	}
+	return true
+}
+
 // Accounts keeps devices, sessions, revocations and what people store sealed
 // for themselves.
 type Accounts interface {
@@ -54,11 +69,11 @@ type Accounts interface {
 	LastSeen(ctx context.Context, ids []identity.DeviceID) (map[identity.DeviceID]int64, error)
 
 	// OpenSession inserts the session and ends every other one of the device, so
-	// that of two copies of one profile one speaks at a time. copied is true when
-	// the stored counter is neither s.Have nor s.Want (and is not unset): two copies
-	// live; with s.Resume nothing is changed then. Else the counter is s.Want
-	// afterwards. ErrNotFound for an unknown device, ErrExists for a known token,
-	// which changes nothing.
+	// that of two copies of one profile one speaks at a time. copied is what s.Copied
+	// says of the counter that is stored and of what was said when it was set: two
+	// copies live; with s.Resume nothing is changed then. Else the counter is s.Want
+	// afterwards, and copied is kept with it. ErrNotFound for an unknown device,
+	// ErrExists for a known token, which changes nothing.
 	OpenSession(ctx context.Context, s NewSession) (copied bool, err error)
 	// Session finds a live session by token hash and notes the device as seen, at
 	// most once a minute; on a medium that takes no write the note is left out.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/askucher/compax-core/delivery/client"
@@ -207,4 +208,54 @@ func TestCopiesUnderOneKey(t *testing.T) {
 	if got := short(twin.read(room)); !slices.Contains(got, "!"+sdk.CauseCopy) || got[len(got)-1] != "under the same key" {
 		t.Fatalf("the copy reads %q", got)
 	}
+}
+
+// TestCopiedIsSaidUntilHeard: a copy learns at its login that it is one, also when the
+// answer to that login is lost, or power is when the answer is written down: the next
+// login, and the next process, know it.
+func TestCopiedIsSaidUntilHeard(t *testing.T) {
+	loses := func(c *sdk.Config) {
+		c.Transport = &between{Transport: c.Transport, lose: once("/sessions")}
+	}
+	dies := func(kept bool) func(*sdk.Config) { // the first write is of the counter to come
+		return func(c *sdk.Config) { c.Store = &fuse{Store: c.Store, left: 2, kept: kept} }
+	}
+	for name, first := range map[string]struct {
+		edit func(*sdk.Config)
+		ends bool // the process, at its login
+	}{
+		"the answer is lost": {loses, false}, "it is not written down": {dies(false), true}, "the machine ends after it": {dies(true), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			ctx := t.Context()
+			ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+			room, err := ada.NewRoom(ctx, "Told")
+			must(t, err)
+			ada.invite(room, bob)
+			twin := ada.copied()
+			ada.restart()
+			must(t, ada.Refresh(ctx, room)) // the login after which the copy is behind
+			epoch := ada.epoch(room)
+			warned := twin.opens(first.edit)
+			if err := twin.Refresh(ctx, room); err == nil {
+				t.Fatal("the first login went well")
+			}
+			if first.ends {
+				must(t, twin.Close())
+				warned = twin.opens(nil)
+			}
+			twin.say(room, "from the copy")
+			if twin.epoch(room) == epoch {
+				t.Errorf("the copy has sent from the same leaf; it warned of %q", *warned)
+			}
+			bob.reads(room, "from the copy")
+		})
+	}
+}
+
+// once is true for the first request to a path that ends so.
+func once(suffix string) func(path string) bool {
+	var done atomic.Bool
+	return func(path string) bool { return strings.HasSuffix(path, suffix) && done.CompareAndSwap(false, true) }
 }

@@ -339,17 +339,22 @@ func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error 
 		if err := tx.Delete(TableSetting, settingNext); err != nil {
 			return err
 		}
-		return tx.Put(TableSetting, settingCounter, want[:])
+		if err := tx.Put(TableSetting, settingCounter, want[:]); err != nil || !copied {
+			return err
+		}
+		return markAll(tx, l.Host, whyCopied) // with the counter: who has it is not told again
 	})
 	if err != nil {
 		return err
 	}
-	(*Engine)(l).askAgain()
-	l.logins.Add(1) // until a room is read on, a copy may have written to it
-	if !copied {
-		return nil
+	e := (*Engine)(l)
+	e.askAgain()
+	e.logins.Add(1) // until a room is read on, a copy may have written to it
+	if copied {
+		e.warnCopied(whyCopied)
+		e.staleAll()
 	}
-	return (*Engine)(l).copied(ctx, whyCopied)
+	return nil
 }
 
 // CutOff implements client.Account: another copy of this profile goes on. Whoever
@@ -362,42 +367,53 @@ const whyCopied = "another copy of this profile has been used"
 
 // copied is called where this profile goes on after another copy of it was used.
 func (e *Engine) copied(ctx context.Context, why string) error {
-	e.Warn("%s: its place in every chat is renewed before it sends anything. To use an account in two places, link a device in each", why)
+	e.warnCopied(why)
 	return e.renewAll(ctx, why)
+}
+
+func (e *Engine) warnCopied(why string) {
+	e.Warn("%s: its place in every chat is renewed before it sends anything. To use an account in two places, link a device in each", why)
 }
 
 // renewAll notes in every room that this leaf has to be replaced before anything
 // is sent: another copy may have used its keys.
 func (e *Engine) renewAll(ctx context.Context, why string) error {
-	err := e.Store.Update(ctx, func(tx Tx) error {
-		rooms, err := scan[Room](tx, TableRoom, "")
-		if err != nil {
-			return err
-		}
-		for _, r := range rooms {
-			if r.Status != StatusOpen {
-				continue
-			}
-			r.Renew = why
-			if err := put(tx, TableRoom, r.ID.String(), r); err != nil {
-				return err
-			}
-		}
-		if err := tx.Put(TableSetting, settingCopied, []byte{1}); err != nil {
-			return err
-		}
-		return tx.Put(TableSetting, settingHost, []byte(e.Host))
-	})
+	if err := e.Store.Update(ctx, func(tx Tx) error { return markAll(tx, e.Host, why) }); err != nil {
+		return err
+	}
+	e.staleAll()
+	return nil
+}
+
+// markAll is renewAll in the store.
+func markAll(tx Tx, host, why string) error {
+	rooms, err := scan[Room](tx, TableRoom, "")
 	if err != nil {
 		return err
 	}
+	for _, r := range rooms {
+		if r.Status != StatusOpen {
+			continue
+		}
+		r.Renew = why
+		if err := put(tx, TableRoom, r.ID.String(), r); err != nil {
+			return err
+		}
+	}
+	if err := tx.Put(TableSetting, settingCopied, []byte{1}); err != nil {
+		return err
+	}
+	return tx.Put(TableSetting, settingHost, []byte(host))
+}
+
+// staleAll lets every room be read from the store again.
+func (e *Engine) staleAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range e.rooms {
 		r.stale.Store(true)
 		r.live.hush()
 	}
-	return nil
 }
 
 // fail turns what the service says about this device into an error of the engine.

@@ -251,15 +251,16 @@ func holdDevice(ctx context.Context, tx pgx.Tx, id identity.DeviceID) error {
 func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied bool, err error) {
 	err = s.write(ctx, func(tx pgx.Tx) error {
 		var stored []byte
-		err := row(tx.QueryRow(ctx, "SELECT counter FROM devices WHERE id = $1 FOR UPDATE", n.Device[:]), &stored)
+		var told bool
+		err := row(tx.QueryRow(ctx, "SELECT counter, copied FROM devices WHERE id = $1 FOR UPDATE", n.Device[:]), &stored, &told)
 		if err != nil {
 			return err
 		}
-		copied = stored != nil && !bytes.Equal(stored, n.Have[:]) && !bytes.Equal(stored, n.Want[:])
+		copied = n.Copied(stored, told)
 		if copied && n.Resume {
 			return nil
 		}
-		if _, err := tx.Exec(ctx, "UPDATE devices SET counter = $1, seen_ms = greatest(seen_ms, $2) WHERE id = $3", n.Want[:], n.NowMS, n.Device[:]); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE devices SET counter = $1, copied = $2, seen_ms = greatest(seen_ms, $3) WHERE id = $4", n.Want[:], copied, n.NowMS, n.Device[:]); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM sessions WHERE device = $1 AND token <> $2", n.Device[:], n.Token[:]); err != nil {

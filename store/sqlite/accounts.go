@@ -233,16 +233,15 @@ func (s *Store) RevokedMembers(ctx context.Context, after delivery.Membership, l
 // OpenSession inserts the session, ends the device's others and swaps the copy counter.
 func (s *Store) OpenSession(ctx context.Context, n delivery.NewSession) (copied bool, err error) {
 	err = s.write(ctx, func(c *change) error {
-		r, err := c.one("SELECT counter FROM devices WHERE id = ?", n.Device[:])
+		r, err := c.one("SELECT counter, copied FROM devices WHERE id = ?", n.Device[:])
 		if err != nil {
 			return err
 		}
-		stored := r.blob(0)
-		copied = !r.null(0) && !bytes.Equal(stored, n.Have[:]) && !bytes.Equal(stored, n.Want[:])
+		copied = n.Copied(r.blob(0), r.int(1) != 0)
 		if copied && n.Resume {
 			return nil
 		}
-		if _, err := c.exec("UPDATE devices SET counter = ?, seen_ms = max(seen_ms, ?) WHERE id = ?", n.Want[:], n.NowMS, n.Device[:]); err != nil {
+		if _, err := c.exec("UPDATE devices SET counter = ?, copied = ?, seen_ms = max(seen_ms, ?) WHERE id = ?", n.Want[:], copied, n.NowMS, n.Device[:]); err != nil {
 			return err
 		}
 		if _, err := c.exec("DELETE FROM sessions WHERE device = ? AND token <> ?", n.Device[:], n.Token[:]); err != nil {

@@ -278,6 +278,11 @@ var sessions = []contract{
 			{3, 4, true, "the original notices"},
 			{0, 5, true, "a disk from before the first login"},
 			{5, 6, false, "and on"},
+			{3, 9, true, "a copy again"},
+			{3, 9, true, "its answer was lost, so it is told again"},
+			{3, 9, true, "and again"},
+			{9, 10, false, "it knows"},
+			{9, 10, false, "and has nothing more to know when this answer is lost"},
 		} {
 			copied := must(k.store.OpenSession(k.ctx, session(i, 10, c.have, c.want)))(k)
 			if copied != c.copied {
@@ -303,6 +308,17 @@ var sessions = []contract{
 		_, err := k.store.Session(k.ctx, seed("token", 2), now)
 		k.is(err, delivery.ErrNotFound)
 		must(k.store.Session(k.ctx, known.Token, now))(k)
+	}},
+	{"who resumes does not take the place of a copy whose answer was lost", func(k *kit) {
+		k.enrol(10)
+		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
+		equal(k, "copied", must(k.store.OpenSession(k.ctx, session(2, 10, 7, 8)))(k), true)
+		same := session(3, 10, 7, 8)
+		same.Resume = true
+		equal(k, "copied", must(k.store.OpenSession(k.ctx, same))(k), true)
+		_, err := k.store.Session(k.ctx, same.Token, now)
+		k.is(err, delivery.ErrNotFound)
+		must(k.store.Session(k.ctx, seed("token", 2), now))(k)
 	}},
 	{"a refused login leaves the counter", func(k *kit) {
 		k.enrol(10)

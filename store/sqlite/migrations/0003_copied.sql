@@ -1,0 +1,2 @@
+-- The login that set the counter was told of a copy: repeated, it is told again.
+ALTER TABLE devices ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;
