@@ -119,7 +119,7 @@ func (e *Engine) comeBack(ctx context.Context) error {
 		return err
 	}
 	if !found {
-		return delivery.Refuse(delivery.CodeNotFound, "this service knows no account of this phrase: check the address")
+		return e.noAccount(ctx)
 	}
 	// What was revoked counts before anything is sealed.
 	if _, err := e.Devices(ctx); err != nil {
@@ -132,6 +132,20 @@ func (e *Engine) comeBack(ctx context.Context) error {
 		return err
 	}
 	return e.joinOwnRooms(ctx)
+}
+
+// noAccount says that the service keeps nothing of the account, and why that may be.
+func (e *Engine) noAccount(ctx context.Context) error {
+	detail := "this service knows no account of this phrase: check the address"
+	info, err := e.home(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Incarnation > 0 {
+		detail += fmt.Sprintf("; it was restored from a backup, on %s: an account that was made after that backup is gone with its last device, and its owner makes another one",
+			time.UnixMilli(info.RestoredMS).UTC().Format("2 January 2006"))
+	}
+	return delivery.Refuse(delivery.CodeNotFound, detail)
 }
 
 // catchUpPast reads the archive on a device that is ready. Without the service it

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type home struct {
 	listen string
 	url    string
 	stop   func()
+	later  atomic.Int64 // the service's clock, before the right time
 }
 
 func newHome(t *testing.T) *home {
@@ -46,7 +48,7 @@ func (h *home) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	// Without proof of work: a test says in a second what a person says in a day.
-	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: h.listen, MetricsListen: "off", DrainSeconds: 1, Work: server.WorkLimits{Off: true}, Congestion: server.CongestionLimits{Off: true}})
+	n, err := node.New(ctx, node.Config{Dir: h.dir, Listen: h.listen, MetricsListen: "off", DrainSeconds: 1, Now: func() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }, Work: server.WorkLimits{Off: true}, Congestion: server.CongestionLimits{Off: true}})
 	must(h.t, err)
 	h.url = n.URL()
 	done := make(chan error, 1)

@@ -124,7 +124,9 @@ func (e *Engine) rejoin(ctx context.Context, r *room, why string) error {
 }
 
 // comeIn enters a room by external commit, and leaves one line that says which
-// messages are missing and why; r may be empty.
+// messages are missing and why; r may be empty. A room that is being put together
+// again opens when its time is over, minutes later: that is its answer
+// ([delivery.CodeHealing]).
 func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why string, g ground) error {
 	for try := range maxTries {
 		if err := e.settleFlight(ctx, r); err != nil {
@@ -138,7 +140,7 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 			return err
 		}
 		got, message, step, err := e.enterFromOutside(ctx, id, o)
-		if again(err) {
+		if again(err) && delivery.CodeOf(err) != delivery.CodeHealing {
 			if err := e.pause(ctx, try, err); err != nil {
 				return err
 			}
@@ -261,6 +263,10 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 	return nil
 }
 
+// lateRoom says what becomes of a room that is being put together again. Nobody of its
+// devices has to come for it to open: who asked once finds it open a little later.
+const lateRoom = "the service was restored from a backup and puts a chat together again: it opens within a quarter of an hour, and this device comes in when it looks again after that"
+
 // joinOwnRooms enters the rooms that only other devices of this account are in, and
 // those that another copy of this profile came into. One that cannot be entered
 // keeps nobody from the others.
@@ -288,6 +294,10 @@ func (e *Engine) joinOwnRooms(ctx context.Context) error {
 		if err := e.joinOwn(ctx, v.Room); err != nil {
 			if isNet(err) && !aboutRoom(err) || errors.Is(err, ErrRevoked) {
 				return err
+			}
+			if delivery.CodeOf(err) == delivery.CodeHealing {
+				e.Warn("%s", lateRoom)
+				continue
 			}
 			e.Warn("a chat of another device of this account cannot be entered: %v", err)
 		}
