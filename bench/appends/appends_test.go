@@ -28,10 +28,11 @@ func BenchmarkAppends(b *testing.B) {
 	var wg sync.WaitGroup
 	for i, p := range all {
 		wg.Go(func() {
-			random := rand.NewChaCha8([32]byte{byte(i)})
+			source := rand.NewChaCha8([32]byte{byte(i)})
+			random := rand.New(source)
 			for n := i; n < b.N; n += senders {
 				start := time.Now()
-				if err := p.append(n/senders%len(p.rooms), random); err != nil {
+				if err := p.append(random.IntN(len(p.rooms)), source); err != nil {
 					b.Error(err)
 					return
 				}
