@@ -20,11 +20,14 @@ type head struct {
 }
 
 // of is the head of a room, read when it is not known.
-func (h heads) of(c *conn, id delivery.RoomID) (head, error) {
+func (h heads) of(c *change, id delivery.RoomID) (head, error) {
 	if known, ok := h[id]; ok {
 		return known, nil
 	}
-	n, room, err := roomByID(c, id)
+	n, room, err := roomByID(c.conn, id)
+	if last, ok := c.tail.newest(id); ok {
+		last.extend(&room)
+	}
 	return head{n: n, room: room}, err
 }
 

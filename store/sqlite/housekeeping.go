@@ -75,7 +75,13 @@ func sweepLog(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery
 		if err != nil || !found {
 			return false, err
 		}
-		if counts.Entries == limit || rooms == sweepRooms {
+		if rooms == 0 {
+			if err := c.tail.placeAll(c.exec); err != nil {
+				return false, err
+			}
+			continue // next_seq may be another now
+		}
+		if counts.Entries == limit || rooms > sweepRooms {
 			return true, nil
 		}
 		gone, err := trim(c, r.int(0), r.int(1), r.int(2), plan.LogBefore, limit-counts.Entries)
@@ -90,7 +96,8 @@ func sweepLog(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery
 func trim(c *change, room, first, next, before, limit int64) (gone int64, err error) {
 	keep := first // the oldest seq that stays
 	var keepMS any
-	err = c.query("SELECT seq, accepted_ms FROM log WHERE room = ? AND seq >= ? ORDER BY seq LIMIT ?", func(r row) error {
+	err = c.query(`SELECT p.seq, l.accepted_ms FROM places p CROSS JOIN log l ON l.at = p.at
+		WHERE p.room = ? AND p.seq >= ? ORDER BY p.seq LIMIT ?`, func(r row) error {
 		keep, keepMS = r.int(0), r.int(1)
 		if r.int(1) >= before || gone == limit {
 			return errStop
@@ -110,7 +117,8 @@ func trim(c *change, room, first, next, before, limit int64) (gone int64, err er
 			FROM (SELECT blob, count(*) AS k FROM blob_refs WHERE room = ? AND seq < ? GROUP BY blob) AS gone WHERE id = gone.blob`,
 		"DELETE FROM blob_refs WHERE room = ? AND seq < ?",
 		"DELETE FROM seen WHERE room = ? AND seq < ?",
-		"DELETE FROM log WHERE room = ? AND seq < ?",
+		"DELETE FROM log WHERE at IN (SELECT at FROM places WHERE room = ? AND seq < ?)",
+		"DELETE FROM places WHERE room = ? AND seq < ?",
 	} {
 		if _, err := c.exec(query, room, keep); err != nil {
 			return 0, err
@@ -170,6 +178,9 @@ func nameBlobs(c *change, plan *delivery.SweepPlan, limit int64, counts *deliver
 func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (marker delivery.Marker, err error) {
 	err = s.write(ctx, func(c *change) error {
 		clear(c.heads)
+		if err := c.tail.placeAll(c.exec); err != nil {
+			return err
+		}
 		newest := sinceMS
 		if err := c.query("SELECT coalesce(max(changed_ms), 0) FROM rooms", func(r row) error {
 			newest = max(newest, r.int(0))
@@ -178,12 +189,16 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 			return err
 		}
 		marker = delivery.NewMarker(newest, nowMS)
+		upto := c.tail.next - 1
 		for _, q := range []struct {
 			query string
 			args  []any
 		}{
-			{"INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) SELECT n, next_seq + ?, epoch, ?, ?, ? FROM rooms ORDER BY n",
-				[]any{marker.Jump, delivery.KindIncarnation, nowMS, marker.Bytes()}},
+			{`INSERT INTO log(at, room, seq, epoch, kind, accepted_ms, bytes)
+				SELECT ? + row_number() OVER (ORDER BY n), n, next_seq + ?, epoch, ?, ?, ? FROM rooms ORDER BY n`,
+				[]any{upto, marker.Jump, delivery.KindIncarnation, nowMS, marker.Bytes()}},
+			{"INSERT INTO places(room, seq, at) SELECT room, seq, at FROM log WHERE at > ? ORDER BY room, seq", []any{upto}},
+			{"UPDATE placed SET upto = max(upto, coalesce((SELECT max(at) FROM log), 0))", nil},
 			// first_seq stays, also where nothing is kept: who has read up to there has
 			// read everything before the marker.
 			{`UPDATE rooms SET first_ms = coalesce(first_ms, ?), next_seq = next_seq + ? + 1, incarnation = incarnation + 1, changed_ms = ?,
@@ -199,7 +214,11 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 				return err
 			}
 		}
-		return nil
+		r, err := c.one("SELECT upto FROM placed")
+		if err == nil {
+			c.tail.next = max(c.tail.next, r.int(0)+1)
+		}
+		return err
 	})
 	return marker, err
 }

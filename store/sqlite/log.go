@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -16,7 +17,7 @@ import (
 // goroutine. See delivery.Rooms.
 func (s *Store) WithRoom(ctx context.Context, id delivery.RoomID, fn func(delivery.RoomTx) error) error {
 	return s.write(ctx, func(c *change) error {
-		of, err := c.heads.of(c.conn, id)
+		of, err := c.heads.of(c, id)
 		if err != nil {
 			return err
 		}
@@ -43,6 +44,8 @@ type roomTx struct {
 	// broken is the error that left a change half made, or ErrEnded. It refuses
 	// what comes after, and the commit too, when fn does not pass it on.
 	broken error
+	// unseen is the key of the last entry that was looked for and not found.
+	unseen []byte
 }
 
 // halfway notes an error from the midst of a change.
@@ -55,24 +58,39 @@ func (t *roomTx) halfway(err error) error {
 
 func (t *roomTx) Room() delivery.Room { return t.room }
 
+const seenKeySize = 16
+
 // seenKey names an entry for the dedupe table without naming its sender.
 func seenKey(device identity.DeviceID, hash [32]byte) []byte {
 	var b [16 + 32]byte
 	copy(b[:], device[:])
 	copy(b[16:], hash[:])
 	sum := sha256.Sum256(b[:])
-	return sum[:16]
+	return sum[:seenKeySize]
 }
 
 func (t *roomTx) Duplicate(device identity.DeviceID, hash [32]byte) (delivery.Accepted, bool, error) {
 	if t.broken != nil {
 		return delivery.Accepted{}, false, t.broken
 	}
-	r, found, err := t.c.first("SELECT seq, epoch, accepted_ms FROM seen WHERE room = ? AND key = ?", t.n, seenKey(device, hash))
-	if err != nil || !found {
-		return delivery.Accepted{}, false, err
+	return t.seen(seenKey(device, hash))
+}
+
+func (t *roomTx) seen(key []byte) (delivery.Accepted, bool, error) {
+	acc, found := t.c.tail.find(t.n, key)
+	if !found {
+		r, placed, err := t.c.first("SELECT seq, epoch, accepted_ms FROM seen WHERE room = ? AND key = ?", t.n, key)
+		if err != nil {
+			return delivery.Accepted{}, false, err
+		}
+		if !placed {
+			t.unseen = key
+			return delivery.Accepted{}, false, nil
+		}
+		acc = delivery.Accepted{Seq: r.uint(0), Epoch: r.uint(1), AcceptedMS: r.int(2)}
 	}
-	return delivery.Accepted{Seq: r.uint(0), Epoch: r.uint(1), AcceptedMS: r.int(2), Duplicate: true}, true, nil
+	acc.Duplicate = true
+	return acc, true, nil
 }
 
 func (t *roomTx) Member(device identity.DeviceID) (delivery.Membership, error) {
@@ -117,16 +135,24 @@ func (t *roomTx) Append(e delivery.NewEntry) (delivery.Accepted, error) {
 
 func (t *roomTx) insert(e delivery.NewEntry, acc delivery.Accepted) error {
 	key := seenKey(e.Device, e.Hash)
-	_, err := t.c.exec("INSERT INTO seen(room, key, seq, epoch, accepted_ms) VALUES(?, ?, ?, ?, ?)",
-		t.n, key, acc.Seq, acc.Epoch, acc.AcceptedMS)
-	if err != nil {
-		return exists(err)
+	if !bytes.Equal(key, t.unseen) {
+		switch _, found, err := t.seen(key); {
+		case err != nil:
+			return err
+		case found:
+			return delivery.ErrExists
+		}
 	}
-	_, err = t.c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, ?)",
-		t.n, acc.Seq, e.Epoch, e.Kind, e.AcceptedMS, e.Bytes)
+	t.unseen = nil
+	at := t.c.tail.give()
+	_, err := t.c.exec("INSERT INTO log(at, room, seq, epoch, kind, accepted_ms, bytes, key) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+		at, t.n, acc.Seq, e.Epoch, e.Kind, e.AcceptedMS, e.Bytes, key)
 	if err != nil {
 		return err
 	}
+	t.c.tail.pending = append(t.c.tail.pending, unplaced{
+		place: place{seq: acc.Seq, at: at, acceptedMS: acc.AcceptedMS}, id: t.room.ID, room: t.n, epoch: acc.Epoch, key: key,
+	})
 	for _, blob := range e.Blobs {
 		added, err := t.c.exec("INSERT INTO blob_refs(room, seq, blob) VALUES(?, ?, ?) ON CONFLICT DO NOTHING", t.n, acc.Seq, blob[:])
 		if err != nil {
@@ -143,8 +169,7 @@ func (t *roomTx) insert(e delivery.NewEntry, acc delivery.Accepted) error {
 	}
 	t.room.NextSeq++
 	t.room.ChangedMS = e.AcceptedMS
-	_, err = t.c.exec("UPDATE rooms SET next_seq = ?, changed_ms = ? WHERE n = ?", t.room.NextSeq, t.room.ChangedMS, t.n)
-	return err
+	return nil
 }
 
 func (t *roomTx) Hold(p delivery.HeldProposal) error {
@@ -215,20 +240,37 @@ func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRa
 	if upto == 0 {
 		upto = math.MaxInt64
 	}
+	tail := s.writer.tail.view()
 	err = s.snapshot(ctx, func(c *conn) error {
 		n, err := roomNumber(c, id)
 		if err != nil {
 			return err
 		}
-		return c.query("SELECT seq, epoch, kind, accepted_ms, bytes FROM log WHERE room = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-			func(r row) error {
-				e := delivery.Entry{Seq: r.uint(0), Epoch: r.uint(1), Kind: delivery.EntryKind(r.int(2)), AcceptedMS: r.int(3), Bytes: r.blob(4)}
-				if left -= len(e.Bytes); left < 0 && len(entries) > 0 {
-					return errStop
-				}
-				entries = append(entries, e)
-				return nil
-			}, n, after, upto, limit)
+		full := false
+		take := func(r row) error {
+			e := delivery.Entry{Seq: r.uint(0), Epoch: r.uint(1), Kind: delivery.EntryKind(r.int(2)), AcceptedMS: r.int(3), Bytes: r.blob(4)}
+			if left -= len(e.Bytes); left < 0 && len(entries) > 0 {
+				full = true
+				return errStop
+			}
+			entries, after = append(entries, e), int64(e.Seq)
+			full = len(entries) == limit
+			return nil
+		}
+		err = c.query(`SELECT p.seq, l.epoch, l.kind, l.accepted_ms, l.bytes FROM places p CROSS JOIN log l ON l.at = p.at
+			WHERE p.room = ? AND p.seq > ? AND p.seq <= ? ORDER BY p.seq LIMIT ?`, take, n, after, upto, limit)
+		if err != nil {
+			return err
+		}
+		for _, p := range tail.after(id, uint64(after)) {
+			if full || int64(p.seq) > upto {
+				break
+			}
+			if err := c.query("SELECT seq, epoch, kind, accepted_ms, bytes FROM log WHERE at = ?", take, p.at); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: read a log: %w", err)

@@ -68,9 +68,12 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 		if r.Incarnation == 0 {
 			return nil
 		}
-		first := r.Marker.First(1)
-		if _, err := c.exec("INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, ?)",
-			n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS, r.Marker.Bytes()); err != nil {
+		first, at := r.Marker.First(1), c.tail.give()
+		if _, err := c.exec("INSERT INTO log(at, room, seq, epoch, kind, accepted_ms, bytes) VALUES(?, ?, ?, ?, ?, ?, ?)",
+			at, n, first, r.Epoch, delivery.KindIncarnation, r.RestoredMS, r.Marker.Bytes()); err != nil {
+			return err
+		}
+		if _, err := c.exec(placeOne, n, first, at); err != nil {
 			return err
 		}
 		_, err = c.exec("UPDATE rooms SET next_seq = ?, first_ms = ?, changed_ms = ?, status = ?, incarnation = ? WHERE n = ?",
@@ -81,10 +84,14 @@ func (s *Store) CreateRoom(ctx context.Context, r delivery.NewRoom) error {
 
 // Room reads the row.
 func (s *Store) Room(ctx context.Context, id delivery.RoomID) (room delivery.Room, err error) {
+	last, ok := s.writer.tail.view().newest(id)
 	err = s.read(ctx, func(c *conn) error {
 		_, room, err = roomByID(c, id)
 		return err
 	})
+	if err == nil && ok {
+		last.extend(&room)
+	}
 	return room, err
 }
 
@@ -148,11 +155,15 @@ func (s *Store) RoomsOf(ctx context.Context, device identity.DeviceID) (list []d
 // HeadsOf reads how far the device's rooms are.
 func (s *Store) HeadsOf(ctx context.Context, device identity.DeviceID) (heads map[delivery.RoomID]uint64, err error) {
 	heads = map[delivery.RoomID]uint64{}
+	tail := s.writer.tail.view()
 	err = s.read(ctx, func(c *conn) error {
 		return c.query("SELECT r.id, r.next_seq - 1 FROM memberships m JOIN rooms r ON r.n = m.room WHERE m.device = ? AND m.until_seq = 0", func(r row) error {
 			var id delivery.RoomID
 			r.bytes(0, id[:])
 			heads[id] = r.uint(1)
+			if last, ok := tail.newest(id); ok {
+				heads[id] = max(heads[id], last.seq)
+			}
 			return nil
 		}, device[:])
 	})

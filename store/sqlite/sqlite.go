@@ -79,10 +79,14 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	if err := prepare(ctx, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: open %s: %w", path, err), c.close())
 	}
+	t, err := loadTail(c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlite: open %s: %w", path, err), c.close())
+	}
 	return &Store{
 		path:   path,
 		lock:   held,
-		writer: startWriter(c),
+		writer: startWriter(c, t),
 		slots:  make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
 	}, nil
 }

@@ -46,12 +46,14 @@ func (t *roomTx) advance(a delivery.Advance) error {
 			return err
 		}
 	}
-	if _, err := t.c.exec("UPDATE rooms SET epoch = ? WHERE n = ?", a.Epoch, t.n); err != nil {
+	// Nobody who reads an epoch reads a log that ends before its commit.
+	_, err := t.c.exec("UPDATE rooms SET epoch = ?, next_seq = ?, changed_ms = ? WHERE n = ?", a.Epoch, t.room.NextSeq, t.room.ChangedMS, t.n)
+	if err != nil {
 		return err
 	}
 	t.room.Epoch = a.Epoch
 	t.idle = true
-	_, err := dropGroupInfos(t.c, t.n, a.Epoch)
+	_, err = dropGroupInfos(t.c, t.n, a.Epoch)
 	return err
 }
 

@@ -31,6 +31,7 @@ type work func(*change) error
 type change struct {
 	*conn
 	heads   heads
+	tail    *tail
 	careful bool // it has a savepoint from its first change on
 	saved   bool // that savepoint stands
 	changed bool // a statement was run that may have changed something
@@ -54,11 +55,12 @@ func (c *change) exec(query string, args ...any) (int64, error) {
 type writer struct {
 	conn  *conn
 	heads heads
+	tail  *tail
 	lane  *batch.Lane[work]
 }
 
-func startWriter(c *conn) *writer {
-	w := &writer{conn: c, heads: make(heads)}
+func startWriter(c *conn, t *tail) *writer {
+	w := &writer{conn: c, heads: make(heads), tail: t}
 	w.lane = batch.Start[work](w, maxBatch, ErrClosed)
 	return w
 }
@@ -81,10 +83,21 @@ func (w *writer) Together(b *batch.Batch[work]) error {
 			return err
 		}
 	}
+	if err := w.tail.placeSome(w.conn.exec); err != nil {
+		w.rollback()
+		return err
+	}
+	return w.commit()
+}
+
+// commit ends the transaction.
+func (w *writer) commit() error {
+	w.tail.launch()
 	if _, err := w.conn.exec("COMMIT"); err != nil {
 		w.rollback()
 		return err
 	}
+	w.tail.committed()
 	return nil
 }
 
@@ -117,16 +130,13 @@ func (w *writer) alone(p *batch.Piece[work]) error {
 		w.rollback()
 		return err
 	}
-	if _, err := w.conn.exec("COMMIT"); err != nil {
-		w.rollback()
-		return err
-	}
-	return nil
+	return w.commit()
 }
 
 // rollback ends the transaction if SQLite has not done so itself.
 func (w *writer) rollback() {
 	clear(w.heads)
+	w.tail.rollback()
 	_, _ = w.conn.exec("ROLLBACK")
 }
 
@@ -138,7 +148,8 @@ var errHalfway = errors.New("sqlite: a piece failed halfway")
 // of the transaction, or there are none; else it returns why not: errHalfway, or
 // what the medium says.
 func (w *writer) piece(p *batch.Piece[work], careful bool) error {
-	c := &change{conn: w.conn, heads: w.heads, careful: careful}
+	c := &change{conn: w.conn, heads: w.heads, tail: w.tail, careful: careful}
+	pending, settled := w.tail.mark()
 	p.Err, p.Panic = nil, nil
 	func() {
 		defer func() {
@@ -147,6 +158,9 @@ func (w *writer) piece(p *batch.Piece[work], careful bool) error {
 		p.Err = p.Work(c)
 	}()
 	failed := p.Err != nil || p.Panic != nil
+	if failed {
+		w.tail.cut(pending, settled)
+	}
 	switch {
 	case p.Err != nil && medium(p.Err):
 		return p.Err
