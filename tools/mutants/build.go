@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,10 @@ type overlay struct {
 // Checks are numbered from 1.
 func makeOverlay(ctx context.Context, opt options, pkgs []string, dir string) (overlay, error) {
 	replace := map[string]string{}
+	wanted, err := regexp.Compile(opt.checks)
+	if err != nil {
+		return overlay{}, fmt.Errorf("-checks: %w", err)
+	}
 	var all []check
 	for n, pkg := range pkgs {
 		var listed struct {
@@ -82,6 +87,7 @@ func makeOverlay(ctx context.Context, opt options, pkgs []string, dir string) (o
 			if err != nil {
 				return overlay{}, err
 			}
+			checks = slices.DeleteFunc(checks, func(c check) bool { return !wanted.MatchString(c.String()) })
 			for i := range checks {
 				checks[i].id = len(all) + 1
 				all = append(all, checks[i])

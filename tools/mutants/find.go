@@ -105,7 +105,7 @@ func (f *finder) add(cond ast.Expr, init ast.Stmt, name string) {
 		return
 	}
 	start, end := f.fset.Position(cond.Pos()), f.fset.Position(cond.End())
-	if isErrNotNil(cond) && !f.propagated && !checking.MatchString(f.text(init)) {
+	if isPropagated(cond) && !f.propagated && !checking.MatchString(f.text(init)) {
 		return
 	}
 	f.found = append(f.found, check{
@@ -160,6 +160,35 @@ func resultType(fn *ast.FuncType) string {
 		}
 	}
 	return ""
+}
+
+// isPropagated reports whether e is err != nil, or that without errors which are
+// dealt with: err != nil && !errors.Is(err, …).
+func isPropagated(e ast.Expr) bool {
+	for {
+		and, ok := e.(*ast.BinaryExpr)
+		if !ok || and.Op != token.LAND || !isNotErrorsIs(and.Y) {
+			return isErrNotNil(e)
+		}
+		e = and.X
+	}
+}
+
+func isNotErrorsIs(e ast.Expr) bool {
+	not, ok := e.(*ast.UnaryExpr)
+	if !ok || not.Op != token.NOT {
+		return false
+	}
+	call, ok := not.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	is, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, ok := is.X.(*ast.Ident)
+	return ok && pkg.Name == "errors" && is.Sel.Name == "Is"
 }
 
 func isErrNotNil(e ast.Expr) bool {

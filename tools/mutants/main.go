@@ -5,8 +5,9 @@
 // A check is the condition of an if, or of a case in a switch without a tag,
 // whose body ends by returning an error (or false from a function that returns
 // bool). Each operand of a top-level || counts for itself. Conditions of the
-// form err != nil count only when the error comes from a call that is named for
-// checking (verify, check, valid, ensure, require), or with -propagated.
+// form err != nil, also with exceptions (&& !errors.Is(…)), count only when the
+// error comes from a call that is named for checking (verify, check, valid, ensure,
+// require), or with -propagated.
 //
 // All checks are compiled once, each behind a switch, through the go command's
 // -overlay: no file of the repository is touched. A first run finds which checks
@@ -38,6 +39,8 @@ func main() {
 	flag.BoolVar(&opt.first, "first", false, "stop each run at its first failing test: faster, names fewer tests")
 	flag.BoolVar(&opt.own, "own", false, "run only the tests of the packages themselves, not of those that use them: faster, more survive")
 	flag.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "a run that takes longer counts as failed")
+	flag.StringVar(&opt.checks, "checks", "", "only the checks whose line in the table matches this regular expression, such as server/create.go")
+	flag.StringVar(&opt.tests, "tests", "", "only the tests that match this regular expression, as go test's -run: faster, more survive")
 	limit := flag.Duration("limit", 0, "end after this time and write the table of what is known by then; 0 = no limit")
 	flag.StringVar(&opt.report, "report", "bin/mutants.txt", "where the whole table goes, relative to the root")
 	flag.IntVar(&opt.workers, "workers", 2, "runs at a time")

@@ -32,12 +32,17 @@ func Parse(b []byte) (int, error) {
 	if err := checkSum(b); err != nil {
 		return 0, err
 	}
+	if err := parsed(b); err != nil && !errors.Is(err, errBad) {
+		return 0, err
+	}
 	// mutants: equivalent: a byte is never above 255
 	if int(b[0]) > 255 {
 		return 0, errBad
 	}
 	return int(b[0]), nil
 }
+
+func parsed(b []byte) error { return nil }
 
 func checkSum(b []byte) error {
 	if b[0]+b[1] == 0 {

@@ -20,7 +20,7 @@ import (
 )
 
 type options struct {
-	root, report                  string
+	root, report, checks, tests   string
 	propagated, short, first, own bool
 	timeout                       time.Duration
 	workers                       int
@@ -158,6 +158,9 @@ func runTests(ctx context.Context, opt options, b testBinary, env string) []stri
 	args := []string{"-test.timeout=" + (opt.timeout - opt.timeout/10).String()}
 	if opt.short {
 		args = append(args, "-test.short")
+	}
+	if opt.tests != "" {
+		args = append(args, "-test.run="+opt.tests)
 	}
 	if opt.first {
 		args = append(args, "-test.failfast")
