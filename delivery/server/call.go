@@ -70,9 +70,6 @@ var timeHeader = http.CanonicalHeaderKey(delivery.HeaderTime)
 
 // admit reads the body within its bound and finds out who calls.
 func (s *Server) admit(rt route, c *call) error {
-	if c.r.ContentLength > rt.limit && rt.access != streamed {
-		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has %d bytes, at most %d here", c.r.ContentLength, rt.limit))
-	}
 	header := c.r.Header.Get(delivery.HeaderEnvelope)
 	switch {
 	case rt.access == anybody:

