@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -31,7 +30,7 @@ func (s *Server) list(c *call) error {
 	if err := c.readJSON(&req); err != nil {
 		return err
 	}
-	if req.Title == "" || len(req.Title) > maxTitle || len(req.About) > maxAbout || !utf8.ValidString(req.Title+req.About) {
+	if req.Title == "" || len(req.Title) > maxTitle || len(req.About) > maxAbout { // JSON is UTF-8 already
 		return bad("a title has 1 to 256 bytes, a description at most 1024")
 	}
 	f, err := s.adminOf(c, id)
@@ -117,7 +116,7 @@ func (s *Server) ask(c *call) error {
 	if err := c.readJSON(&req); err != nil {
 		return err
 	}
-	if len(req.Note) > maxNote || !utf8.ValidString(req.Note) {
+	if len(req.Note) > maxNote {
 		return bad("a note has at most 512 bytes")
 	}
 	if _, err := s.store.Listing(c, id); err != nil {

@@ -208,7 +208,7 @@ func TestListingIsRefused(t *testing.T) {
 
 func TestAccountRequestsAreRefused(t *testing.T) {
 	w := newWorld(t)
-	w.config.Limits.Archive.Keys = 1
+	w.config.Limits.Archive.Keys, w.config.MaxLooseBlobs = 1, 100
 	in := w.start()
 	d := in.enrolled("ada")
 	wrap := func(generation string, body []byte) error {
@@ -262,8 +262,30 @@ func TestAccountRequestsAreRefused(t *testing.T) {
 	// A blob goes on where it stands.
 	var v delivery.BlobView
 	check(t, d.json(delivery.RouteUpload, delivery.BlobRequest{Size: 10}, &v))
+	err = d.json(delivery.RouteUpload, delivery.BlobRequest{Size: 1000}, nil)
+	wantRefusal(t, "more than may lie loose", err, delivery.CodeTooLarge, "that no entry refers to")
 	_, err = d.upload(v.ID, -1, strings.NewReader("x"))
 	wantRefusal(t, "an offset below the beginning", err, delivery.CodeBadRequest, "is not a number")
+}
+
+// roomy is a medium with 1 TiB of place.
+type roomy struct{ delivery.BlobStore }
+
+func (roomy) Free(context.Context) (int64, error) { return 1 << 40, nil }
+
+func TestBlobWithoutPlace(t *testing.T) {
+	w := newWorld(t)
+	w.config.MaxBlob, w.config.MaxLooseBlobs = 1<<50, 1<<50
+	w.blobs = roomy{w.blobs}
+	d := w.start().enrolled("ada")
+	for size, full := range map[int64]bool{1 << 40: false, 1<<40 + 1: true} {
+		err := d.json(delivery.RouteUpload, delivery.BlobRequest{Size: size}, nil)
+		if !full {
+			check(t, err)
+		} else {
+			wantRefusal(t, "no place", err, delivery.CodeFull, "disk is full")
+		}
+	}
 }
 
 // TestEnvelopeStandsForADevice: one of a member, and beside no second one.
