@@ -237,6 +237,9 @@ func (e *Engine) Device() identity.DeviceID { return e.account.Device }
 // Name is what the account calls itself.
 func (e *Engine) Name() string { return e.self().Name }
 
+// About is what the account says of itself.
+func (e *Engine) About() string { return e.self().About }
+
 // Server is the address of the account's service.
 func (e *Engine) Server() string { return e.account.Server }
 

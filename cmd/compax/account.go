@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ import (
 func (a *app) accountCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "account", Short: "Make an account, or bring one back from its phrase", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.accountNewCommand(), a.accountRestoreCommand(), a.accountLinkCommand(), a.accountShowCommand(), a.accountListCommand(), a.accountArchiveCommand())
+	cmd.AddCommand(a.accountNewCommand(), a.accountRestoreCommand(), a.accountLinkCommand(), a.accountShowCommand(), a.accountEditCommand(), a.accountListCommand(), a.accountArchiveCommand())
 	return cmd
 }
 
@@ -30,9 +31,9 @@ The phrase is the account. It is shown this once and kept nowhere; with it the
 account comes back on any machine, without it nobody can bring it back.`
 	cmd.Example = example(`compax account new -p ada --server http://127.0.0.1:8080 --name Ada`)
 	flags := cmd.Flags()
-	flags.StringVar(&server, "server", "", "address of the service, https://…")
-	flags.StringVar(&name, "name", "", "what others see")
-	flags.StringVar(&username, "username", "", "a name to be found by, @name: 3 to 32 letters, digits and underscores")
+	flags.StringVar(&server, "server", "", "address of the service, `URL`: https://…")
+	flags.StringVar(&name, "name", "", "the `NAME` that others see")
+	flags.StringVar(&username, "username", "", usernameUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		name = strings.TrimSpace(name)
 		switch {
@@ -40,16 +41,12 @@ account comes back on any machine, without it nobody can bring it back.`
 			return usage("--server is missing")
 		case name == "":
 			return usage("--name is missing")
-		case len(name) > identity.MaxDisplayName:
-			return usage("--name has more than %d bytes", identity.MaxDisplayName)
 		}
 		if err := checkServer(server); err != nil {
 			return err
 		}
-		if username != "" {
-			if _, err := identity.NormalizeUsername(username); err != nil {
-				return usage("--username: %s", tidy(err.Error()))
-			}
+		if err := checkProfile(local.EditAccountRequest{Name: &name, Username: &username}); err != nil {
+			return err
 		}
 		return a.inNewProfile(func(profile, dir string) error {
 			self, words, err := a.engines.create(cmd.Context(), a, profile, dir, newAccount{server, name, username})
@@ -135,7 +132,7 @@ func (a *app) accountRestoreCommand() *cobra.Command {
 	cmd.Long = `Reads the 24 words from standard input (unseen, on a terminal) and brings the
 account back on this machine: name, contacts and rooms. It becomes a further
 device of the account; a lost one is ended with compax devices revoke.`
-	cmd.Flags().StringVar(&server, "server", "", "address of the service where the account was made")
+	cmd.Flags().StringVar(&server, "server", "", "address of the service where the account was made, `URL`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if server == "" {
 			return usage("--server is missing")
@@ -178,29 +175,127 @@ func (a *app) accountShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.emit(self)
-			}
-			var t table
-			t.add("name", line(self.Name))
-			t.add("username", at(self.Username))
-			t.add("identity", self.Identity.String())
-			t.add("device", self.Device.String())
-			t.add("server", self.Server)
-			if self.Waiting > 0 {
-				t.add("outbox", plural(self.Waiting, "message")+" not sent yet")
-			}
-			if self.Failed > 0 {
-				t.add("failed", plural(self.Failed, "message")+" could not be sent: compax outbox")
-			}
-			return t.write(a.out, func(column int, cell string) string {
-				if column == 0 {
-					return a.paint(a.outTTY, dim, cell)
-				}
-				return cell
-			})
+			return a.showSelf(self)
 		})
 	})
+}
+
+func (a *app) showSelf(self local.Self) error {
+	if a.json {
+		return a.emit(self)
+	}
+	var t table
+	for _, row := range [][2]string{
+		{"profile", self.Profile}, {"name", line(self.Name)}, {"about", line(self.About)}, {"username", at(self.Username)},
+		{"identity", self.Identity.String()}, {"device", self.Device.String()}, {"server", self.Server},
+	} {
+		if row[1] != "" {
+			t.add(row[0], row[1])
+		}
+	}
+	if self.Waiting > 0 {
+		t.add("outbox", plural(self.Waiting, "message")+" not sent yet")
+	}
+	if self.Failed > 0 {
+		t.add("failed", plural(self.Failed, "message")+" could not be sent: compax outbox")
+	}
+	return t.write(a.out, func(column int, cell string) string {
+		if column == 0 {
+			return a.paint(a.outTTY, dim, cell)
+		}
+		return cell
+	})
+}
+
+func (a *app) accountEditCommand() *cobra.Command {
+	var name, about, username string
+	cmd := command("edit [--name NAME] [--about TEXT] [--username NAME]", "Change what others call you", args(), nil)
+	cmd.Long = `Changes what everybody sees of the account, and says so in its chats: the name, a
+line about it, the username to be found by. What is not given stays; an empty
+--about or --username takes it back. A device that does not hold the account's key
+asks for the recovery phrase, on standard input.`
+	cmd.Example = example(`compax account edit -p ada --name "Ada L."`)
+	flags := cmd.Flags()
+	flags.StringVar(&name, "name", "", "the `NAME` that others see")
+	flags.StringVar(&about, "about", "", "a line about you, `TEXT`")
+	flags.StringVar(&username, "username", "", usernameUsage)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		req := local.EditAccountRequest{}
+		for _, f := range []struct {
+			flag  string
+			value *string
+			field **string
+		}{{"name", &name, &req.Name}, {"about", &about, &req.About}, {"username", &username, &req.Username}} {
+			if cmd.Flags().Changed(f.flag) {
+				*f.value = strings.TrimSpace(*f.value)
+				*f.field = f.value
+			}
+		}
+		if req == (local.EditAccountRequest{}) {
+			return hint(usage("say what to change: --name, --about or --username"), "compax account show shows what there is")
+		}
+		if err := checkProfile(req); err != nil {
+			return err
+		}
+		return a.withLocal(cmd.Context(), func(ctx context.Context, p local.Profile) error {
+			return a.edit(ctx, p, req)
+		})
+	}
+	return cmd
+}
+
+const usernameUsage = "a `NAME` to be found by, @name: 3 to 32 letters, digits and underscores"
+
+// checkProfile checks what a person is to be called, and writes the username as it is
+// kept.
+func checkProfile(r local.EditAccountRequest) error {
+	if r.Name != nil {
+		switch n := *r.Name; {
+		case n == "":
+			return usage("--name is empty")
+		case len(n) > identity.MaxDisplayName:
+			return usage("--name has more than %d bytes", identity.MaxDisplayName)
+		case !utf8.ValidString(n) || clean(n) != n || strings.ContainsAny(n, "\n\t"):
+			return usage("--name has characters that are not to be seen: line breaks, controls, changes of direction")
+		}
+	}
+	if r.About != nil {
+		switch t := *r.About; {
+		case len(t) > identity.MaxAbout:
+			return usage("--about has more than %d bytes", identity.MaxAbout)
+		case !utf8.ValidString(t) || clean(t) != t:
+			return usage("--about has characters that are not to be seen: controls, changes of direction")
+		}
+	}
+	if r.Username != nil && *r.Username != "" {
+		name, err := identity.NormalizeUsername(*r.Username)
+		if err != nil {
+			return usage("--username: %s", tidy(err.Error()))
+		}
+		*r.Username = name
+	}
+	return nil
+}
+
+// edit asks for the phrase only when it is needed.
+func (a *app) edit(ctx context.Context, p local.Profile, req local.EditAccountRequest) error {
+	self, err := p.EditAccount(ctx, req)
+	if err != nil && explain(err).Code == codePhraseNeeded {
+		text, ask := a.askPhrase()
+		defer clear(text)
+		if ask != nil {
+			return ask
+		}
+		if strings.TrimSpace(string(text)) == "" {
+			return err
+		}
+		req.Phrase = string(text)
+		self, err = p.EditAccount(ctx, req)
+	}
+	if err != nil {
+		return err
+	}
+	return a.showSelf(self)
 }
 
 func (a *app) accountListCommand() *cobra.Command {
@@ -213,6 +308,9 @@ func (a *app) accountListCommand() *cobra.Command {
 			if err := a.result(map[string]string{"profile": name}, name); err != nil {
 				return err
 			}
+		}
+		if len(names) == 0 && !a.json {
+			a.say("No profiles yet. Make one: compax account new --server URL --name NAME")
 		}
 		return nil
 	})

@@ -135,8 +135,8 @@ Every command takes --json: one JSON object a line, errors too.
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "one JSON object a line on standard output, errors too")
 	flags.BoolVar(&a.progress, "progress", false, "show progress even when standard error is no terminal")
-	flags.StringVar(&a.home, "home", "", "folder of the profiles (default $COMPAX_HOME, else "+defaultHome+")")
-	flags.StringVarP(&a.profile, "profile", "p", "", "whose account to use (default $COMPAX_PROFILE, else the only one)")
+	flags.StringVar(&a.home, "home", "", "`FOLDER` of the profiles (default $COMPAX_HOME, else "+defaultHome+")")
+	flags.StringVarP(&a.profile, "profile", "p", "", "whose account to use, by the `NAME` of its profile (default $COMPAX_PROFILE, else the only one)")
 	must(root.RegisterFlagCompletionFunc("profile", a.completeProfiles))
 	must(root.MarkPersistentFlagDirname("home"))
 
@@ -157,7 +157,6 @@ Every command takes --json: one JSON object a line, errors too.
 	add(groupAccount, a.accountCommand(), a.devicesCommand(), a.verifyCommand(), a.settingsCommand())
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	for _, c := range all(root) {
-		c.DisableFlagsInUseLine = true
 		c.Long = wrap(c.Long, helpColumns)
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns)))

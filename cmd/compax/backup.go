@@ -25,13 +25,13 @@ type placeFlags struct{ dir, config string }
 
 func (f *placeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.dir, "dir", "", "where the service's data lies (default ./compax-data)")
+	flags.StringVar(&f.dir, "dir", "", "`FOLDER` where the service's data lies (default ./compax-data)")
 	flags.StringVar(&f.config, "config", "", configUsage)
 	must(cmd.MarkFlagDirname("dir"))
 	must(cmd.MarkFlagFilename("config", "json", "toml"))
 }
 
-const configUsage = "configuration file, JSON or TOML (default $" + node.EnvConfig + ", else ./server.json if it is there)"
+const configUsage = "configuration `FILE`, JSON or TOML (default $" + node.EnvConfig + ", else ./server.json if it is there)"
 
 func (f *placeFlags) load(a *app) (node.Config, error) {
 	return (&serviceFlags{dir: f.dir, config: f.config}).load(a)
@@ -56,7 +56,7 @@ they never change once they are whole.`
 		"compax backup -o - | age -r RECIPIENT > compax.tar.age")
 	place.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&out, "output", "o", "", "the file to write, which must not exist; - is standard output")
+	flags.StringVarP(&out, "output", "o", "", "the `FILE` to write, which must not exist; - is standard output")
 	flags.BoolVar(&without, "without-blobs", false, "leave the bytes of people's files out (copy <dir>/server/blobs yourself, after this)")
 	must(cmd.MarkFlagFilename("output", "tar"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

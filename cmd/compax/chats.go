@@ -160,14 +160,29 @@ func chatNote(c local.Chat) string {
 	switch {
 	case c.Request:
 		return "request"
-	case c.Status != "" && c.Status != "open":
-		return c.Status
+	case c.Status != "" && c.Status != string(sdk.StatusOpen):
+		return stands(sdk.Status(c.Status))
 	case c.Unread > 0:
 		return fmt.Sprintf("%d new", c.Unread)
 	case len(c.Asks) > 0:
 		return fmt.Sprintf("%d ask", len(c.Asks))
 	}
 	return ""
+}
+
+// stands says to a person where they stand with a chat.
+func stands(s sdk.Status) string {
+	switch s {
+	case sdk.StatusOut:
+		return "no longer in it"
+	case sdk.StatusLeft:
+		return "left"
+	case sdk.StatusSucceeded:
+		return "goes on in a new room"
+	case sdk.StatusStuck:
+		return "cannot be followed"
+	}
+	return string(s)
 }
 
 func plural(n int, what string) string {

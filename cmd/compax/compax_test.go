@@ -239,7 +239,7 @@ func TestHistorySaysWhatIsMissing(t *testing.T) {
 	} {
 		w.fake.past = c.past
 		w.wants(0, "history", "Tea")
-		if got := w.err.String(); len(c.want) == 0 && got != "" {
+		if got := w.err.String(); len(c.want) == 0 && got != "Nothing was said yet. Begin: compax send CHAT TEXT\n" {
 			t.Errorf("%+v: says %q", c.past, got)
 		}
 		for _, want := range c.want {
@@ -323,6 +323,101 @@ func TestRevokeAsksForThePhraseOnlyWhenItIsNeeded(t *testing.T) {
 	want := []string{"revoke with phrase false", "revoke with phrase false", "revoke with phrase true", "revoke with phrase false"}
 	if !reflect.DeepEqual(w.fake.asked, want) {
 		t.Errorf("asked %q, want %q", w.fake.asked, want)
+	}
+}
+
+// TestAnAccountIsEdited: what is given changes and the rest stays; what cannot be shown
+// to others is refused here; the phrase is asked for when it is needed.
+func TestAnAccountIsEdited(t *testing.T) {
+	w := newWorld(t)
+	w.wants(2, "account", "edit")
+	for flag, bad := range map[string][]string{
+		"--name":     {"", " ", "two\nlines", "\x1b[31mred", "\u202eback", "\xff", strings.Repeat("a", 129)},
+		"--about":    {"\x07", strings.Repeat("a", 513), "\xff"},
+		"--username": {"a", "with space", "ünïcode", strings.Repeat("a", 33)},
+	} {
+		for _, text := range bad {
+			w.wants(2, "account", "edit", flag, text)
+			if flag != "--about" {
+				w.wants(2, "account", "new", "-p", "new", "--server", "http://localhost", "--name", "Ada", flag, text)
+			}
+		}
+	}
+	w.wants(0, "account", "edit", "--name", " Ada L. ")
+	if got := w.out.String(); !strings.Contains(got, "name      Ada L.\nabout     Tea\n") || strings.Contains(got, "username") {
+		t.Errorf("said %q", got)
+	}
+	w.wants(0, "account", "edit", "--username", "@Ada_L", "--about", "", "--json")
+	if w.object()["name"] != "Ada L." {
+		t.Errorf("said %q", &w.out)
+	}
+	w.fake.fail, w.in = sdk.ErrNoKey, strings.Repeat("abandon ", 23)+"art"
+	w.wants(0, "account", "edit", "--about", "Tea")
+	w.in = ""
+	w.wants(2, "account", "edit", "--about", "Tea")
+	want := []string{
+		`edit "Ada L." - - phrase false`, `edit - "" "ada_l" phrase false`,
+		`edit - "Tea" - phrase false`, `edit - "Tea" - phrase true`, `edit - "Tea" - phrase false`,
+	}
+	if !reflect.DeepEqual(w.fake.asked, want) {
+		t.Errorf("asked %q, want %q", w.fake.asked, want)
+	}
+}
+
+// TestEmptyStatesTeach: who has nothing yet is told how to begin, and a script is not.
+func TestEmptyStatesTeach(t *testing.T) {
+	w := newWorld(t)
+	w.fake.devices = []local.Device{{This: true, Seen: &fakeNoon}}
+	for _, c := range []struct{ args, says string }{
+		{"history Tea", "compax send CHAT TEXT"},
+		{"history Tea --since 7", "after #7"},
+		{"devices", "compax devices ticket"},
+	} {
+		w.wants(0, strings.Fields(c.args)...)
+		if !strings.Contains(w.err.String(), c.says) {
+			t.Errorf("%s says %q", c.args, &w.err)
+		}
+		w.wants(0, append(strings.Fields(c.args), "--json")...)
+		if w.err.Len() > 0 {
+			t.Errorf("%s --json says %q", c.args, &w.err)
+		}
+	}
+	w.fake.chats = nil
+	w.wants(0, "chats")
+	if !strings.Contains(w.err.String(), "compax room new") {
+		t.Errorf("chats says %q", &w.err)
+	}
+	w.home = t.TempDir()
+	w.wants(0, "account", "list")
+	if !strings.Contains(w.err.String(), "compax account new") {
+		t.Errorf("account list says %q", &w.err)
+	}
+}
+
+// TestStatesHaveWords: where a person stands with a chat or a device is said in their
+// words, and scripts get the names.
+func TestStatesHaveWords(t *testing.T) {
+	w := newWorld(t)
+	for status, says := range map[sdk.Status]string{
+		sdk.StatusOut: "no longer in it", sdk.StatusLeft: "left", sdk.StatusSucceeded: "goes on in a new room", sdk.StatusStuck: "cannot be followed",
+	} {
+		w.fake.chats = []local.Chat{{Chat: teaRoom, Title: "Tea", Status: string(status)}}
+		w.wants(0, "chats")
+		if !strings.Contains(w.out.String(), "Tea  "+says) {
+			t.Errorf("%s: %q", status, &w.out)
+		}
+		w.wants(0, "chats", "--json")
+		if w.object()["status"] != string(status) {
+			t.Errorf("%s: %q", status, &w.out)
+		}
+	}
+	earlier := fakeNoon.Add(-time.Hour)
+	w.fake.devices = []local.Device{{This: true, Seen: &fakeNoon}, {Seen: &earlier}, {Revoked: true}}
+	w.wants(0, "devices")
+	for _, says := range []string{"  this device     last here 12:00\n", "  another device  last here 11:00\n", "  revoked\n"} {
+		if !strings.Contains(w.out.String(), says) {
+			t.Errorf("devices says %q", &w.out)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *app) showDevices(devices []local.Device) error {
 			}
 			continue
 		}
-		note := ""
+		note, seen := "another device", ""
 		switch {
 		case d.This:
 			note = "this device"
@@ -54,9 +54,23 @@ func (a *app) showDevices(devices []local.Device) error {
 		case d.Idle:
 			note = "idle for 90 days: revoke it when it is lost"
 		}
-		t.add(d.Device.String(), note, a.stamp(d.Seen))
+		if d.Seen != nil {
+			seen = "last here " + a.when(*d.Seen)
+		}
+		t.add(d.Device.String(), note, seen)
 	}
-	return t.write(a.out, func(_ int, cell string) string { return cell })
+	if err := t.write(a.out, func(column int, cell string) string {
+		if column == 0 {
+			return cell
+		}
+		return a.paint(a.outTTY, dim, cell)
+	}); err != nil || a.json {
+		return err
+	}
+	if len(devices) == 1 {
+		a.say("This is the account's only device. A further one: compax devices ticket")
+	}
+	return nil
 }
 
 // revoke asks for the phrase only when it is needed.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"golang.org/x/text/width"
 )
 
 // Colours, as SGR codes.
@@ -76,21 +74,6 @@ func line(text string) string {
 	return strings.Join(strings.Fields(clean(text)), " ")
 }
 
-// short cuts a text to so many columns.
-func short(text string, limit int) string {
-	if columns(text) <= limit {
-		return text
-	}
-	used := 0
-	for i, r := range text {
-		if used+runeColumns(r) > limit-1 {
-			return text[:i] + "…"
-		}
-		used += runeColumns(r)
-	}
-	return text
-}
-
 // helpColumns is how wide a help may be: it fits every terminal.
 const helpColumns = 80
 
@@ -121,28 +104,4 @@ func wrap(text string, limit int) string {
 		paragraphs[i] = b.String()
 	}
 	return strings.Join(paragraphs, "\n\n")
-}
-
-// columns is how many columns of a terminal a text takes.
-func columns(text string) int {
-	n := 0
-	for _, r := range text {
-		n += runeColumns(r)
-	}
-	return n
-}
-
-// runeColumns is 2 for wide characters and emoji, 0 for marks that combine.
-func runeColumns(r rune) int {
-	switch {
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case r >= 0x1f300 && r <= 0x1faff:
-		return 2
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
@@ -35,7 +36,12 @@ func TestTextsOfOthersCannotDriveTheTerminal(t *testing.T) {
 }
 
 func TestColumns(t *testing.T) {
-	for text, want := range map[string]int{"abc": 3, "お茶": 4, "🫖": 2, "e\u0301": 1, "": 0} {
+	for text, want := range map[string]int{
+		"abc": 3, "お茶": 4, "🫖": 2, "e\u0301": 1, "": 0, "\u1112\u1161\u11ab": 2,
+		"👨\u200d👩\u200d👧": 2, "👍🏽": 2, "👩🏽\u200d🚀": 2, "🏳\ufe0f\u200d🌈": 2, "❤\ufe0f": 2, "❤": 1, "❤\ufe0f\u200d🔥": 2,
+		"🇩🇪": 2, "🇩🇪🇫🇷": 4, "🇩": 1, "🏴\U000e0067\U000e0062\U000e007f": 2,
+		"ن\u200dن": 2, "a\u200db": 2, "\u200d": 0,
+	} {
 		if got := columns(text); got != want {
 			t.Errorf("columns(%q) = %d, want %d", text, got, want)
 		}
@@ -43,6 +49,29 @@ func TestColumns(t *testing.T) {
 	if got := short("お茶の時間", 6); got != "お茶…" || columns(got) > 6 {
 		t.Errorf("short: %q", got)
 	}
+	for in, want := range map[string]string{ // never through what is one
+		"👨\u200d👩\u200d👧👨\u200d👩\u200d👧👨\u200d👩\u200d👧": "👨\u200d👩\u200d👧👨\u200d👩\u200d👧…",
+		"🇩🇪🇫🇷🇮🇹":        "🇩🇪🇫🇷…",
+		"abcde\u0301fg": "abcd…",
+	} {
+		if got := short(in, 5); got != want {
+			t.Errorf("short(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzShort: whatever the text, it fits, and stays UTF-8 when it was.
+func FuzzShort(f *testing.F) {
+	f.Add("👩🏽\u200d🚀 🇩🇪 e\u0301", 3)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if limit < 1 || limit > 1000 {
+			return
+		}
+		got := short(text, limit)
+		if columns(got) > limit || utf8.ValidString(text) && !utf8.ValidString(got) {
+			t.Errorf("short(%q, %d) = %q", text, limit, got)
+		}
+	})
 }
 
 func TestTable(t *testing.T) {

@@ -48,6 +48,20 @@ func (f *fake) Sync(context.Context, local.None) (local.None, error) {
 
 func (f *fake) Self(context.Context, local.None) (local.Self, error) { return local.Self{}, nil }
 
+func (f *fake) EditAccount(_ context.Context, r local.EditAccountRequest) (local.Self, error) {
+	said := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%q", *s)
+	}
+	f.note("edit %s %s %s phrase %v", said(r.Name), said(r.About), said(r.Username), r.Phrase != "")
+	if r.Phrase == "" && f.fail != nil {
+		return local.Self{}, f.fail
+	}
+	return local.Self{Profile: "ada", Name: "Ada L.", About: "Tea"}, nil
+}
+
 func (f *fake) Chats(context.Context, local.None) ([]local.Chat, error) { return f.chats, f.fail }
 
 func (f *fake) Members(context.Context, local.RoomRequest) ([]local.Member, error) {

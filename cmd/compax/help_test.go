@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // TestHelpFits: no line of any help is wider than a terminal.
@@ -17,6 +19,22 @@ func TestHelpFits(t *testing.T) {
 			if n := columns(strings.TrimRight(line, "\n")); n > helpColumns {
 				t.Errorf("%q: %d columns: %s", args, n, line)
 			}
+		}
+	}
+}
+
+// TestHelpNamesWhatFlagsWant: a flag says what it takes and not of which type a program
+// keeps it, and a usage line says that there are flags.
+func TestHelpNamesWhatFlagsWant(t *testing.T) {
+	for _, c := range all((&app{env: func(string) string { return "" }}).root()) {
+		c.LocalFlags() // with its parents', as when it runs
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if want, _ := pflag.UnquoteUsage(f); want != strings.ToUpper(want) {
+				t.Errorf("%s --%s %s", c.CommandPath(), f.Name, want)
+			}
+		})
+		if !strings.HasSuffix(c.UseLine(), "[flags]") {
+			t.Errorf("usage: %s", c.UseLine())
 		}
 	}
 }

@@ -40,7 +40,7 @@ reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than
 	flags.StringVar(&in, "chat", "", "only this `CHAT`")
 	flags.StringVar(&since, "since", "", "start after this `SEQ` instead (with --chat)")
 	flags.IntVarP(&count, "count", "n", 0, "end after `N` messages of people")
-	flags.DurationVar(&timeout, "timeout", 0, "end after this time, such as 90s or 5m")
+	flags.DurationVar(&timeout, "timeout", 0, "end after this `TIME`, such as 90s or 5m")
 	flags.BoolVar(&req.Events, "events", false, "titles, joins, names and who types as well")
 	must(cmd.RegisterFlagCompletionFunc("chat", a.completeChats))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -180,16 +180,27 @@ and get take.`
 				return err
 			}
 			v := a.view(ctx, p, false)
-			if _, err = p.History(ctx, req, v.row); err != nil {
+			rows := 0
+			if _, err = p.History(ctx, req, func(r local.Row) error { rows++; return v.row(r) }); err != nil {
 				return err
 			}
 			v.seen(ctx)
-			a.tellPast(ctx, p, req.Chat)
+			if told := a.tellPast(ctx, p, req.Chat); rows == 0 && !told && !a.json {
+				a.say("%s", nothingSaid(req))
+			}
 			a.tellFailed(ctx, p)
 			return nil
 		})
 	}
 	return cmd
+}
+
+// nothingSaid is what an empty history says.
+func nothingSaid(r local.HistoryRequest) string {
+	if r.Since > 0 {
+		return fmt.Sprintf("Nothing was said after #%d.", r.Since)
+	}
+	return "Nothing was said yet. Begin: compax send CHAT TEXT"
 }
 
 func (a *app) searchCommand() *cobra.Command {

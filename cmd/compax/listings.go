@@ -21,8 +21,8 @@ find) and may ask to be added (compax room ask). What the list says, the title a
 --about, is the only part of a chat that the service can read. Only an admin may.
 Nobody gets in by asking: a member adds them, or nobody does.`
 	cmd.Example = example(`compax room publish -p ada Tea --about "Everything about tea"`)
-	cmd.Flags().StringVar(&req.Title, "title", "", "what the list calls it (default the chat's own title)")
-	cmd.Flags().StringVar(&req.About, "about", "", "a description")
+	cmd.Flags().StringVar(&req.Title, "title", "", "`TITLE` in the list (default the chat's own title)")
+	cmd.Flags().StringVar(&req.About, "about", "", "`TEXT` that describes it")
 	cmd.ValidArgsFunction = a.completeChat
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -109,7 +109,7 @@ func (a *app) roomAskCommand() *cobra.Command {
 	cmd.Long = `Asks the admins of a room of the public list to be added; compax room find shows the
 ids. They see who asks, and the note. When one of them adds this account, the room
 is among its chats.`
-	cmd.Flags().StringVar(&note, "note", "", "what they read beside the name")
+	cmd.Flags().StringVar(&note, "note", "", "`TEXT` that they read beside the name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := delivery.ParseRoomID(args[0])
 		if err != nil {

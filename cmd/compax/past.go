@@ -43,18 +43,20 @@ says which part that is, and which part no device has archived.`
 }
 
 // tellPast says what a history has of the time before this device, and what not.
-// Who has been there from the beginning hears nothing.
-func (a *app) tellPast(ctx context.Context, p local.Profile, id delivery.RoomID) {
+// Who has been there from the beginning hears nothing, and told is false.
+func (a *app) tellPast(ctx context.Context, p local.Profile, id delivery.RoomID) (told bool) {
 	past, err := p.Past(ctx, local.RoomRequest{Chat: id})
 	if err != nil {
 		if !errors.Is(err, sdk.ErrRequest) && !errors.Is(err, sdk.ErrNoRoom) {
 			a.say("compax: what was said before this device came: %s", clean(explain(err).Detail))
 		}
-		return
+		return true
 	}
-	for _, sentence := range pastSentences(past) {
+	sentences := pastSentences(past)
+	for _, sentence := range sentences {
 		a.say("compax: %s", sentence)
 	}
+	return len(sentences) > 0
 }
 
 func pastSentences(p local.Past) (out []string) {

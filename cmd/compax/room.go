@@ -36,8 +36,8 @@ chat has exactly two people; asking for the same one again gives the same room.
 --suite chooses the cipher suite (RFC 9420 §17.1): 1, which is the usual one, 3, or
 hybrid, which also withstands who records today and has a quantum computer later.`
 	cmd.Example = example(`compax room new -p ada --title "Tea"`, `compax room new -p ada --direct @bob`)
-	cmd.Flags().StringVar(&title, "title", "", "title of the group")
-	cmd.Flags().StringVar(&direct, "direct", "", "the other one: @username or identity")
+	cmd.Flags().StringVar(&title, "title", "", "`TITLE` of the group")
+	cmd.Flags().StringVar(&direct, "direct", "", "the other one, `WHO`: @username or identity")
 	suiteFlag(cmd, &suite)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		req := local.NewRoomRequest{Key: newKey(), Title: strings.TrimSpace(title), Suite: suite}

@@ -26,10 +26,10 @@ type serviceFlags struct {
 
 func (f *serviceFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.dir, "dir", "", "where the data lies (default ./compax-data)")
-	flags.StringVar(&f.listen, "listen", "", "where to serve, host:port (default 127.0.0.1:8080)")
-	flags.StringVar(&f.metrics, "metrics-listen", "", `where to serve metrics, host:port, or "off" (default 127.0.0.1:9091)`)
-	flags.StringVar(&f.config, "config", "", "configuration file, JSON or TOML (default $"+node.EnvConfig+", else ./server.json if it is there)")
+	flags.StringVar(&f.dir, "dir", "", "`FOLDER` where the data lies (default ./compax-data)")
+	flags.StringVar(&f.listen, "listen", "", "where to serve, `HOST:PORT` (default 127.0.0.1:8080)")
+	flags.StringVar(&f.metrics, "metrics-listen", "", "where to serve metrics, `HOST:PORT`, or \"off\" (default 127.0.0.1:9091)")
+	flags.StringVar(&f.config, "config", "", configUsage)
 	must(cmd.MarkFlagDirname("dir"))
 	must(cmd.MarkFlagFilename("config", "json", "toml"))
 }

@@ -255,9 +255,9 @@ func (s *Server) mayUpload(ctx context.Context, size int64) error {
 		return nil
 	}
 	s.metrics.shed.WithLabelValues(l.String()).Inc()
-	detail := "the service is " + l.String() + " and takes no files now; text goes through"
+	detail := "the service is short of room or time and takes no files now; text goes through"
 	if most > 0 {
-		detail = fmt.Sprintf("the service is %s and takes files of at most %d bytes now; text goes through", l, most)
+		detail = fmt.Sprintf("the service is short of room or time and takes files of at most %d bytes now; text goes through", most)
 	}
 	return &delivery.Error{Code: delivery.CodeFull, Detail: detail, RetryAfter: s.Limits.Congestion.CalmAfter}
 }

@@ -38,6 +38,7 @@ func streamed[Req, Resp, Event any](name string, run func(Profile, context.Conte
 
 var (
 	callSelf       = plain("self", Profile.Self)
+	callEditSelf   = plain("self/edit", Profile.EditAccount)
 	callSync       = plain("sync", Profile.Sync)
 	callChats      = plain("chats", Profile.Chats)
 	callNewRoom    = plain("room/new", Profile.NewRoom)
@@ -111,6 +112,11 @@ func nothing(None) error { return nil }
 // Self implements [Profile].
 func (h *Handle) Self(ctx context.Context, r None) (Self, error) {
 	return do(ctx, h, callSelf, r, nothing)
+}
+
+// EditAccount implements [Profile].
+func (h *Handle) EditAccount(ctx context.Context, r EditAccountRequest) (Self, error) {
+	return do(ctx, h, callEditSelf, r, nothing)
 }
 
 // Sync implements [Profile].

@@ -9,8 +9,8 @@
 // the same in both.
 //
 // It never opens a network connection, reads no message store and keeps no key.
-// A recovery phrase crosses the socket only in [RevokeRequest],
-// between two processes of one user, and is kept nowhere.
+// A recovery phrase crosses the socket only in [RevokeRequest], [ApproveRequest] and
+// [EditAccountRequest], between two processes of one user, and is kept nowhere.
 //
 // Begin reading at [Profile], then [Open].
 package local

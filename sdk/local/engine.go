@@ -27,7 +27,7 @@ func (e engine) Self(ctx context.Context, _ None) (Self, error) {
 	if err != nil {
 		return Self{}, err
 	}
-	self := Self{Profile: e.profile, Identity: e.Identity(), Device: e.Device(), Name: me.Name, Username: me.Username, Server: e.Server()}
+	self := Self{Profile: e.profile, Identity: e.Identity(), Device: e.Device(), Name: me.Name, Username: me.Username, About: e.About(), Server: e.Server()}
 	unsent, err := e.Engine.Outbox(ctx)
 	for _, u := range unsent {
 		if u.Failed {
@@ -37,6 +37,34 @@ func (e engine) Self(ctx context.Context, _ None) (Self, error) {
 		}
 	}
 	return self, err
+}
+
+func (e engine) EditAccount(ctx context.Context, r EditAccountRequest) (Self, error) {
+	me, err := e.Self(ctx, None{})
+	if err != nil {
+		return me, err
+	}
+	for _, part := range []struct {
+		now  *string
+		want *string
+	}{{&me.Name, r.Name}, {&me.About, r.About}, {&me.Username, r.Username}} {
+		if part.want != nil {
+			*part.now = *part.want
+		}
+	}
+	var words *phrase.Phrase
+	if r.Phrase != "" {
+		w, err := phrase.Parse(r.Phrase)
+		if err != nil {
+			return me, err
+		}
+		defer w.Wipe()
+		words = &w
+	}
+	if err := e.SetProfile(ctx, me.Name, me.About, me.Username, words); err != nil {
+		return me, err
+	}
+	return e.Self(ctx, None{})
 }
 
 func (e engine) Sync(ctx context.Context, _ None) (None, error) { return None{}, e.Engine.Sync(ctx) }

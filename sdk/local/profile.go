@@ -18,6 +18,9 @@ import (
 type Profile interface {
 	// Self says whose profile it is. It sends nothing.
 	Self(context.Context, None) (Self, error)
+	// EditAccount changes what the account is called, for everybody (sdk.ErrNoKey: the phrase is
+	// needed).
+	EditAccount(context.Context, EditAccountRequest) (Self, error)
 	// Sync sends what waits in the outbox and catches up with the service: the
 	// mailbox and the log of every open room. Offline (client.ErrOffline) nothing
 	// is lost and what is here can still be read.
@@ -133,9 +136,20 @@ type Self struct {
 	Device   identity.DeviceID  `json:"device"`
 	Name     string             `json:"name,omitempty"`
 	Username string             `json:"username,omitempty"`
+	About    string             `json:"about,omitempty"`
 	Server   string             `json:"server"`
 	Waiting  int                `json:"waiting,omitempty"` // messages in the outbox
 	Failed   int                `json:"failed,omitempty"`  // messages that were refused for good
+}
+
+// EditAccountRequest changes the account's public profile; nil leaves a part as it is,
+// and an empty username gives it up. Phrase is empty when this device holds the account's
+// key.
+type EditAccountRequest struct {
+	Name     *string `json:"name,omitempty"`     // 1 to identity.MaxDisplayName bytes
+	About    *string `json:"about,omitempty"`    // at most identity.MaxAbout bytes
+	Username *string `json:"username,omitempty"` // without @
+	Phrase   string  `json:"phrase,omitempty"`
 }
 
 // Chat is a room in the list.
