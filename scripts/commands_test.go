@@ -1,13 +1,18 @@
 package scripts
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -193,4 +198,49 @@ func cmdRandom(ts *testscript.TestScript, neg bool, args []string) {
 	data := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
+}
+
+// cmdPhoto is "photo FILE WIDTH HEIGHT": a JPEG of so many pixels.
+func cmdPhoto(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: photo FILE WIDTH HEIGHT")
+	}
+	width, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	height, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		for x := range width {
+			picture.SetRGBA(x, y, color.RGBA{R: uint8(x), G: uint8(y), B: uint8(x * y >> 6), A: 255})
+		}
+	}
+	var out bytes.Buffer
+	ts.Check(jpeg.Encode(&out, picture, nil))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), out.Bytes(), 0o600))
+}
+
+// cmdAgree is "agree CHAT PROFILE…": their histories of the chat are
+// the same rows in the same order. Only what depends on who reads may differ: which
+// rows are one's own, and how one calls people.
+func cmdAgree(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: agree CHAT PROFILE PROFILE…")
+	}
+	var first []string
+	for _, profile := range args[1:] {
+		ts.Check(ts.Exec("compax", "history", "--profile", profile, args[0], "--json"))
+		var rows []string
+		for _, line := range jsonLines(ts) {
+			delete(line, "own")
+			delete(line, "name")
+			rows = append(rows, text(line))
+		}
+		if first == nil {
+			first = rows
+		}
+		if len(rows) == 0 || !slices.Equal(rows, first) {
+			ts.Fatalf("%s reads\n%s\n%s reads\n%s", args[1], strings.Join(first, "\n"), profile, strings.Join(rows, "\n"))
+		}
+	}
 }

@@ -65,6 +65,8 @@ func TestScripts(t *testing.T) {
 			"field":    cmdField,
 			"line":     cmdLine,
 			"random":   cmdRandom,
+			"photo":    cmdPhoto,
+			"agree":    cmdAgree,
 			"repeat":   cmdRepeat,
 		},
 	})
