@@ -7,7 +7,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up build test check race fuzz bench bench-mls vectors mutants clean
+.PHONY: help up build test check race fuzz soak bench bench-mls vectors mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ race: ## the tests of PKG with the race detector, e.g. make race PKG=./delivery/
 
 fuzz: ## run every fuzz target for FUZZTIME (default 60s); PKG narrows it
 	@tools/fuzz.sh $(or $(FUZZTIME),60s) $(or $(PKG),./...)
+
+soak: ## kill -9 at random for SOAK (default 10m; SEED repeats one), 1 GiB sent, 5,000 messages missed
+	@go test ./scripts -run 'TestSoak|TestLargeFile|TestLongAbsence' -v -timeout 2h -long -soak $(or $(SOAK),10m) $(if $(SEED),-soak.seed $(SEED))
 
 bench: ## the tables of docs/benchmarks.md, in one run; or the benchmarks of PKG that match BENCH
 	@tools/bench.sh $(if $(PKG)$(BENCH),go '$(or $(BENCH),.)' $(or $(PKG),./...),tables)

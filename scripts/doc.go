@@ -8,6 +8,9 @@
 // under the command line's contract (one JSON object a line, exit codes 0, 2
 // usage, 3 offline, 4 refused).
 //
+// Beside the stories stand tests that run long and kill at random: a large file, an
+// absence, a soak. They have a short form here and a long one under make soak.
+//
 // Start reading at testdata/conversation.txtar, then scripts_test.go, which
 // says what the commands beyond testscript's own do.
 package scripts

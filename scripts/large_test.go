@@ -6,19 +6,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"flag"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"testing"
 )
-
-// long asks for the long forms: a file of 1 GiB, 5,000 messages of absence.
-var long = flag.Bool("long", false, "a file of 1 GiB and an absence of 5,000 messages in place of the short forms")
 
 // resent is how much of a transfer may cross the network a second time for one
 // interruption: what lay in sockets and in the memory of whoever was killed.
@@ -153,17 +148,6 @@ func (c *transfer) end(t *testing.T) error {
 	<-c.ended
 	c.memory.wants(t)
 	return c.err
-}
-
-var share = regexp.MustCompile(`(?m)^.*\s(\d+)%.*$`)
-
-// percents are the shares that a progress on standard error showed.
-func percents(said string) (out []int) {
-	for _, m := range share.FindAllStringSubmatch(said, -1) {
-		n, _ := strconv.Atoi(m[1]) // they are digits
-		out = append(out, n)
-	}
-	return out
 }
 
 // writeRandom writes a file that does not compress, and returns its hash.

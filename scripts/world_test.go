@@ -5,16 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/askucher/compax-core/internal/testport"
 )
+
+// long asks for the long forms: a file of 1 GiB, 5,000 messages of absence.
+var long = flag.Bool("long", false, "a file of 1 GiB and an absence of 5,000 messages in place of the short forms")
 
 // world is one server, which comes back at the same address, and people with their
 // profiles, for tests that kill processes in the middle of their work.
@@ -183,4 +189,15 @@ func (w *world) history(name string, args ...string) []row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+var share = regexp.MustCompile(`(?m)^.*\s(\d+)%.*$`)
+
+// percents are the shares that a progress on standard error showed.
+func percents(said string) (out []int) {
+	for _, m := range share.FindAllStringSubmatch(said, -1) {
+		n, _ := strconv.Atoi(m[1]) // they are digits
+		out = append(out, n)
+	}
+	return out
 }
