@@ -34,6 +34,17 @@ func TestBoundsOfCounters(t *testing.T) {
 	}
 }
 
+// Without what the application would decide by, nothing is decided.
+func TestMissingCollaborators(t *testing.T) {
+	c := &dataChoice{config: &Config{}, dictionary: &wire.AppDataDictionary{}}
+	if c.take(&wire.AppDataUpdate{ComponentID: 1, Op: wire.AppDataUpdateOperationUpdate}) {
+		t.Error("an update of data that nobody understands is taken")
+	}
+	if _, err := (&Config{}).psk(wire.PreSharedKeyID{PSKType: wire.PSKTypeExternal}); !errors.Is(err, ErrMissingPSK) {
+		t.Errorf("a key out of no store: %v", err)
+	}
+}
+
 // A stored secret tree holds each secret in one place, and none below a secret
 // from which it follows.
 func TestSecretTreeTakesOnlyWhatFits(t *testing.T) {

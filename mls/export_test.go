@@ -2,9 +2,11 @@ package mls
 
 import (
 	"io"
+	"maps"
 
 	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/hpke"
+	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
 
@@ -267,33 +269,48 @@ func (g *Group) ForgeWelcome(random io.Reader, f ForgedWelcome) []byte {
 	}})
 }
 
-// DamageRecord changes a byte of a record's body and makes its checksum fit.
+// DamageRecord changes a byte of a record's body and makes its checksum fit. A
+// place below zero counts from the end.
 func DamageRecord(r Record, at int, change byte) Record {
 	body, err := newChecksums().openRecord(r)
 	if err != nil {
 		panic(err)
 	}
 	body = append([]byte(nil), body...)
+	if at < 0 {
+		at += len(body)
+	}
 	if len(body) > 0 {
 		body[at%len(body)] ^= change
 	}
 	return Record{Key: r.Key, Value: sealRecord(r.Key, body)}
 }
 
-// CoreWith is the record of the core with other private keys or another
-// confirmation key, its checksum in order.
+// MoveRecord gives a record another key, its checksum in order.
+func MoveRecord(r Record, key string) Record {
+	body, err := newChecksums().openRecord(r)
+	if err != nil {
+		panic(err)
+	}
+	return Record{Key: key, Value: sealRecord(key, body)}
+}
+
+// CoreWith is the record of the core with other private keys (a nil one goes) or
+// another confirmation key, its checksum in order.
 func (g *Group) CoreWith(keys map[uint32][]byte, confirmation []byte) Record {
 	changed := *g
 	changed.private = make(privateKeys, len(g.private))
-	for node, key := range g.private {
-		changed.private[node] = key
-		if secret, ok := keys[uint32(node)]; ok {
-			other, err := hpke.NewPrivateKey(g.cs, secret)
-			if err != nil {
-				panic(err)
-			}
-			changed.private[node] = other
+	maps.Copy(changed.private, g.private)
+	for node, secret := range keys {
+		if secret == nil {
+			delete(changed.private, tree.NodeIndex(node))
+			continue
 		}
+		other, err := hpke.NewPrivateKey(g.cs, secret)
+		if err != nil {
+			panic(err)
+		}
+		changed.private[tree.NodeIndex(node)] = other
 	}
 	if confirmation != nil {
 		changed.keys.confirmation = confirmation

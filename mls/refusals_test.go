@@ -2,6 +2,7 @@ package mls_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,11 @@ func TestCallsThatAreRefused(t *testing.T) {
 	}
 	if _, err := c.Group.Propose(mls.ProposeParams{Now: w.Now, Private: true, Random: w.Random(), Proposal: mls.SelfRemoveProposal()}); !errors.Is(err, mls.ErrParams) {
 		t.Errorf("a SelfRemove as PrivateMessage: %v", err)
+	}
+	leaf := *c.Group.Member(c.Group.OwnLeaf()).Node
+	update := wire.Proposal{ProposalType: wire.ProposalTypeUpdate, Update: &wire.Update{LeafNode: leaf}}
+	if _, err := c.Group.Propose(mls.ProposeParams{Now: w.Now, Random: w.Random(), Proposal: update}); !errors.Is(err, mls.ErrParams) {
+		t.Errorf("an update of which nobody has the key: %v", err)
 	}
 	commit := commitOf(t, w, c, mls.CommitParams{})
 	stranger := mlstest.NewWorld(t, testSuite, 3, nil).Members[0]
@@ -111,7 +117,7 @@ func TestExternalJoinOfOtherMessages(t *testing.T) {
 	}
 	without.GroupInfo.Extensions = kept
 	member.Group.SignGroupInfo(without.GroupInfo)
-	if err := join(wire.Marshal(&without)); !errors.Is(err, mls.ErrGroupInfo) {
+	if err := join(wire.Marshal(&without)); !errors.Is(err, mls.ErrGroupInfo) || !strings.Contains(err.Error(), "no external_pub") {
 		t.Errorf("a group info without external_pub: %v", err)
 	}
 	add := mls.AddProposal(&w.Client().KeyPackage(w.Now).KeyPackage)
@@ -155,6 +161,11 @@ func TestJoinWithForeignKeys(t *testing.T) {
 	}
 	if err := w.Members[1].Group.FindOwnLeaf(&bundle.KeyPackage.LeafNode); !errors.Is(err, mls.ErrTree) {
 		t.Errorf("a leaf that is not in the tree: %v", err)
+	}
+	second := w.Members[1]
+	w.Commit(second, mls.CommitParams{Proposals: mlstest.Remove(w.Members[0])})
+	if err := second.Group.FindOwnLeaf(&own); !errors.Is(err, mls.ErrTree) {
+		t.Errorf("a leaf of a tree whose first is blank: %v", err)
 	}
 }
 

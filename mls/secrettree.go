@@ -206,15 +206,12 @@ func (t *secretTree) nodeAt(index uint32) *secretNode {
 // insert places a stored node while a tree is loaded. It reports whether the
 // place was free.
 func (t *secretTree) insert(index uint32, stored *secretNode) bool {
-	if index > 2*(t.width-1) {
-		return false
-	}
 	if t.root == nil {
 		t.root = &secretNode{}
 	}
 	n, at := t.root, t.rootIndex()
 	for at != index {
-		if n.secret != nil || level(at) == 0 {
+		if n.secret != nil || level(at) == 0 { // no leaf has this index
 			return false
 		}
 		next := &n.left

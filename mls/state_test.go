@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/askucher/compax-core/mls"
@@ -95,18 +96,11 @@ func TestLoadChecksIntegrity(t *testing.T) {
 // A status that no version of the program wrote is refused.
 func TestLoadRefusesUnknownStatus(t *testing.T) {
 	_, c := eventful(t)
-	for i, r := range c.Records() {
-		if r.Key != "core" {
-			continue
-		}
-		records := c.Records()
-		records[i] = mls.DamageRecord(r, 0, 3) // the status, of which there are three
-		if _, err := c.Config.Load(records); !errors.Is(err, mls.ErrState) {
-			t.Errorf("status 3: %v", err)
-		}
-		return
+	records := c.Records()
+	core := mls.DamageRecord(recordOf(t, records, "core"), 0, 3) // the status, of which there are three
+	if _, err := c.Config.Load(replaced(records, core)); !errors.Is(err, mls.ErrState) {
+		t.Errorf("status 3: %v", err)
 	}
-	t.Fatal("no core record")
 }
 
 // Keys that do not belong to the tree are never used. A private key of another
@@ -189,6 +183,16 @@ func replaced(records []mls.Record, r mls.Record) []mls.Record {
 		}
 	}
 	return records
+}
+
+// recordOf gives the record of a key.
+func recordOf(t *testing.T, records []mls.Record, key string) mls.Record {
+	t.Helper()
+	i := slices.IndexFunc(records, func(r mls.Record) bool { return r.Key == key })
+	if i < 0 {
+		t.Fatalf("no record %q", key)
+	}
+	return records[i]
 }
 
 // Deltas merged with Then are the same as one after the other.
