@@ -79,6 +79,14 @@ func (t *roomTx) Duplicate(device identity.DeviceID, hash [32]byte) (delivery.Ac
 func (t *roomTx) seen(key []byte) (delivery.Accepted, bool, error) {
 	acc, found := t.c.tail.find(t.n, key)
 	if !found {
+		may, err := t.c.tail.known.mayHave(t.c.conn, t.n, key)
+		if err != nil {
+			return delivery.Accepted{}, false, err
+		}
+		if !may {
+			t.unseen = key
+			return delivery.Accepted{}, false, nil
+		}
 		r, placed, err := t.c.first("SELECT seq, epoch, accepted_ms FROM seen WHERE room = ? AND key = ?", t.n, key)
 		if err != nil {
 			return delivery.Accepted{}, false, err

@@ -82,6 +82,7 @@ type tail struct {
 	flying []unplaced   // of the transaction that is being committed now
 
 	// The writer's alone.
+	known   known      // what seen has of some rooms
 	size    int        // of a generation
 	next    int64      // at of the next entry; no number is given twice
 	pending []unplaced // of the open transaction
@@ -96,7 +97,7 @@ func loadTail(c *conn) (*tail, error) {
 		return nil, err
 	}
 	upto := r.int(0)
-	t := &tail{newer: newGeneration(), size: generationSize, next: max(upto, r.int(1)) + 1, settled: -1}
+	t := &tail{newer: newGeneration(), size: generationSize, known: newKnown(), next: max(upto, r.int(1)) + 1, settled: -1}
 	g := newGeneration()
 	err = c.query(`SELECT l.at, l.room, l.seq, l.epoch, l.kind, l.accepted_ms, l.key, r.id
 		FROM log l CROSS JOIN rooms r ON r.n = l.room WHERE l.at > ? ORDER BY l.at`, func(r row) error {
@@ -231,7 +232,7 @@ func (t *tail) placeSome(run exec) error {
 	if len(t.newer.entries)+len(t.pending) < t.size {
 		n = min(n, placeAtOnce*(1+len(t.pending)*5/4/placeAtOnce))
 	}
-	if err := placeRows(run, g.entries[g.placed:g.placed+n]); err != nil {
+	if err := t.placeRows(run, g.entries[g.placed:g.placed+n]); err != nil {
 		return err
 	}
 	t.placing = n
@@ -254,7 +255,7 @@ func (t *tail) placeAll(run exec) error {
 		all = append(append(all, t.newer.entries...), t.pending...)
 	}
 	sortPlaces(all)
-	if err := placeRows(run, all); err != nil {
+	if err := t.placeRows(run, all); err != nil {
 		return err
 	}
 	t.settled = len(t.pending)
@@ -268,13 +269,13 @@ func (t *tail) placedUpto(run exec, at int64) error {
 
 // placeRows writes the places of sorted entries. It may have been done before: a
 // service that was killed does not know how far it came.
-func placeRows(run exec, entries []unplaced) error {
+func (t *tail) placeRows(run exec, entries []unplaced) error {
 	for len(entries) > 0 {
 		n := 1
 		if len(entries) >= placeAtOnce {
 			n = placeAtOnce
 		}
-		if err := placeChunk(run, entries[:n]); err != nil {
+		if err := t.placeChunk(run, entries[:n]); err != nil {
 			return err
 		}
 		entries = entries[n:]
@@ -296,7 +297,7 @@ var (
 	seeMany   = intoSeen + strings.Repeat(", (?, ?, ?, ?, ?)", placeAtOnce-1) + onlyNew
 )
 
-func placeChunk(run exec, entries []unplaced) error {
+func (t *tail) placeChunk(run exec, entries []unplaced) error {
 	places := make([]any, 0, 3*placeAtOnce)
 	seen := make([]any, 0, 5*placeAtOnce)
 	for i := range entries {
@@ -304,6 +305,7 @@ func placeChunk(run exec, entries []unplaced) error {
 		room, seq := any(e.room), any(int64(e.seq))
 		places = append(places, room, seq, e.at)
 		if e.key != nil {
+			t.known.add(e.room, e.key)
 			seen = append(seen, room, e.key, seq, int64(e.epoch), e.acceptedMS)
 		}
 		if i == len(entries)-1 || entries[i+1].room != e.room {

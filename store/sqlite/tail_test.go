@@ -387,3 +387,37 @@ func TestAFileFromBeforeTheTail(t *testing.T) {
 		t.Fatalf("%+v\nwant %+v", page, r.entries)
 	}
 }
+
+// TestARoomOfManyEntriesKnowsThemAll: also when they are more than known keeps.
+func TestARoomOfManyEntriesKnowsThemAll(t *testing.T) {
+	m := &tailModel{t: t}
+	m.open(filepath.Join(t.TempDir(), "store.db"))
+	defer func() { m.must(m.s.Close()) }()
+	id := delivery.RoomID{1}
+	m.must(m.s.CreateRoom(t.Context(), delivery.NewRoom{ID: id, Kind: delivery.RoomGroup, CreatedMS: 1, State: []byte{1}, GroupInfo: []byte{1}}))
+	entry := func(i int) delivery.NewEntry {
+		bytes := fmt.Appendf(nil, "%d", i)
+		return delivery.NewEntry{Device: modelDevice, Hash: sha256.Sum256(bytes), Kind: delivery.KindApplication, Bytes: bytes}
+	}
+	const step = maxKnownRoom / 2
+	for first := 0; first < 4*step; first += step {
+		m.must(m.s.WithRoom(t.Context(), id, func(tx delivery.RoomTx) error {
+			for i := range first + step {
+				acc, found, err := tx.Duplicate(modelDevice, entry(i).Hash)
+				if err != nil || found != (i < first) || found && acc.Seq != uint64(i)+1 {
+					return fmt.Errorf("entry %d of %d: %+v, %v, %w", i, first, acc, found, err)
+				}
+				if found {
+					continue
+				}
+				if _, err := tx.Append(entry(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	if keys, ok := m.s.writer.tail.known.rooms[1]; !ok || keys != nil {
+		t.Errorf("%d keys are kept of a room with too many", len(keys))
+	}
+}
