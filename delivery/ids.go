@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -33,6 +35,23 @@ func NewRoomID(home identity.Home, random io.Reader) (RoomID, error) {
 	r[6] = r[6]&0x0f | 0x80 // version 8
 	r[8] = r[8]&0x3f | 0x80 // variant 10
 	return r, nil
+}
+
+// MaxSuccessors bounds how many successors of a lost room are tried.
+const MaxSuccessors = 8
+
+// SuccessorID is the id of the room in which one goes on that a restored service has
+// lost and nobody can bring back: that of [NewRoomID], at the same home, from the first 12
+// bytes of SHA-256("compax-successor-v1" ‖ old ‖ n u32). n counts, from 0, those that were
+// made by somebody who invited nobody.
+func SuccessorID(old RoomID, n uint32) RoomID {
+	seed := sha256.Sum256(binary.BigEndian.AppendUint32(append([]byte("compax-successor-v1"), old[:]...), n))
+	r := old
+	copy(r[4:], seed[:12])
+	r[0] = RulesVersion
+	r[6] = r[6]&0x0f | 0x80 // version 8
+	r[8] = r[8]&0x3f | 0x80 // variant 10
+	return r
 }
 
 // RoomIDFromBytes reads a room id from 16 raw bytes, for example a group_id.

@@ -2,10 +2,12 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
 	"github.com/askucher/compax-core/mls"
@@ -204,4 +206,22 @@ func (e *Engine) ReadRestore(ctx context.Context, id delivery.RoomID, entry deli
 	r.rec.Caught = caughtMS
 	err = e.keep(ctx, r, r.state, []opened{{entry: entry}}, nil)
 	return r.rec, err
+}
+
+// MakeSuccessor makes the nth room that may succeed a lost one, as a hostile device
+// would: when it likes. Of a room that it is in it keeps the people.
+func (e *Engine) MakeSuccessor(ctx context.Context, old delivery.RoomID, n uint32) (delivery.RoomID, error) {
+	id := delivery.SuccessorID(old, n)
+	r, done, err := e.enter(ctx, old)
+	if errors.Is(err, ErrNoRoom) {
+		return e.createRoom(ctx, newRoom{kind: delivery.RoomGroup, suite: policy.Suites[0], id: &id})
+	}
+	if err != nil {
+		return id, err
+	}
+	defer done()
+	before := r.rec
+	_, err = e.createRoom(ctx, newRoom{kind: r.rec.Kind, title: r.rec.Title, others: r.goOn(e.account.Identity), suite: policy.Suites[0], succeeds: r, id: &id})
+	r.rec = before
+	return id, errors.Join(err, e.Store.Update(ctx, r.save))
 }

@@ -214,8 +214,11 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	}
 	r.waits = min(max(2*r.waits, callAgain), callAtLeast)
 	r.calls = now.Add(r.waits)
-	if r.rec.Lost == 0 {
-		r.restored(max(r.rec.Joined, 1), math.MaxUint64) // it has read nothing since
+	if r.rec.Lost == 0 || r.rec.Lapse.SinceMS == 0 {
+		if r.rec.Lost == 0 {
+			r.restored(max(r.rec.Joined, 1), math.MaxUint64) // it has read nothing since
+		}
+		r.lapsed(e.nowMS())
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return false, err
 		}
@@ -228,8 +231,8 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
-	r.waits = 0
-	return true, nil
+	r.waits, r.rec.Lapse.SinceMS = 0, 0
+	return true, e.Store.Update(ctx, r.save)
 }
 
 // regain gives a room that the restored service may have lost entries of what this

@@ -157,7 +157,10 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 			e.Warn("an invitation cannot be used: %v", err)
 			return true, nil
 		}
-		return true, e.join(ctx, id, m.StartSeq, m.CreatedMS, joined, s)
+		if err := e.join(ctx, id, m.StartSeq, m.CreatedMS, joined, s); err != nil || !succeeds {
+			return true, err
+		}
+		return true, e.movedInto(ctx, id)
 	}
 	q := Request{
 		Room: id, Kind: to.Kind, Mail: m.ID, Epoch: m.Epoch, StartSeq: m.StartSeq, Welcome: m.Welcome,
@@ -403,6 +406,9 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	if err := e.join(ctx, id, q.StartSeq, q.TimeMS, joined, s); err != nil {
+		return err
+	}
+	if err := e.movedInto(ctx, id); err != nil {
 		return err
 	}
 	if err := e.client.AckMail(ctx, q.Mail); err != nil {

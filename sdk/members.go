@@ -102,6 +102,9 @@ type newRoom struct {
 	suite    wire.CipherSuite
 	succeeds *room // whose rules and settings come over; nil: none's
 	key      Key   // noted with the room, when there is one
+	// id is the room's, with succeeds: of one that a restored service has lost; nil = a
+	// random one.
+	id *delivery.RoomID
 }
 
 // createRoom makes a group of this leaf alone, stores it and makes the room.
@@ -116,6 +119,9 @@ func (e *Engine) createRoom(ctx context.Context, n newRoom) (delivery.RoomID, er
 	id, err := delivery.NewRoomID(info.Home, e.Random)
 	if err != nil {
 		return id, err
+	}
+	if n.id != nil {
+		id = *n.id
 	}
 	creation := policy.Creation{
 		Room: id, Kind: n.kind, Domain: info.Domain, SenderKey: info.SenderKey, Creator: e.account.Identity, Others: n.others, Suite: n.suite,
@@ -174,6 +180,9 @@ func (e *Engine) createRoom(ctx context.Context, n newRoom) (delivery.RoomID, er
 		}
 		if n.succeeds != nil { // with the room, so that who is interrupted goes on with it
 			n.succeeds.rec.Successor = &id
+			if n.id != nil {
+				n.succeeds.goesOnAt(id, e.nowMS())
+			}
 			if err := n.succeeds.save(tx); err != nil {
 				return err
 			}

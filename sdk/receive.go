@@ -93,10 +93,10 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 // hour at most.
 func (e *Engine) caughtUp(ctx context.Context, r *room, session uint64) error {
 	r.upto = session
-	if e.nowMS()-r.rec.Caught < time.Hour.Milliseconds() {
+	if e.nowMS()-r.rec.Caught < time.Hour.Milliseconds() && r.rec.Lapse.SinceMS == 0 {
 		return nil
 	}
-	r.rec.Caught = e.nowMS()
+	r.rec.Caught, r.rec.Lapse.SinceMS = e.nowMS(), 0
 	return e.Store.Update(ctx, r.save)
 }
 

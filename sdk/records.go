@@ -54,6 +54,7 @@ type Room struct {
 	Successor *delivery.RoomID    `json:"successor,omitempty"`
 	Named     bool                `json:"successor_named,omitempty"` // an admin of this room said so in it; otherwise the service alone
 	Muted     bool                `json:"muted,omitempty"`
+	Lapse     lapse               `json:"lapse,omitzero"` // of a room that a restored service did not know
 	// Lost: the service was restored from a backup and may have lost entries from
 	// this seq on; what this device holds of them has not come back yet.
 	Lost uint64 `json:"lost,omitempty"`

@@ -89,12 +89,7 @@ func (e *Engine) movedOn(ctx context.Context, r *room) (next delivery.RoomID, mo
 // successorOf gives the room to go on in, made unless this device had begun with
 // one, and who is to be brought into it.
 func (e *Engine) successorOf(ctx context.Context, r *room, suite wire.CipherSuite) (next delivery.RoomID, people []identity.PublicKey, err error) {
-	settled := r.state.policy.Settled(r.state.roster, judged(r.state.group.Proposals()))
-	for _, p := range r.state.roster.Identities() {
-		if p != e.account.Identity && settled.Participants.Role(p) >= policy.RoleMember {
-			people = append(people, p)
-		}
-	}
+	people = r.goOn(e.account.Identity)
 	if begun := r.rec.Successor; begun != nil {
 		known := false
 		err := e.Store.View(ctx, func(tx Tx) error {
@@ -209,12 +204,13 @@ func (e *Engine) succeedsKnown(ctx context.Context, id delivery.RoomID, by polic
 	return false, err
 }
 
-// movedTo lists the rooms whose conversation is said to go on in the given one.
+// movedTo lists the rooms whose conversation is said to go on in the given one, or may
+// because the service has lost them.
 func (e *Engine) movedTo(ctx context.Context, id delivery.RoomID) (before []delivery.RoomID, err error) {
 	err = e.Store.View(ctx, func(tx Tx) error {
 		rooms, err := scan[Room](tx, TableRoom, "")
 		for _, r := range rooms {
-			if r.Successor != nil && *r.Successor == id && r.Status != StatusLeft {
+			if r.Successor != nil && *r.Successor == id && r.Status != StatusLeft || r.mayGoOnIn(id) {
 				before = append(before, r.ID)
 			}
 		}
@@ -245,7 +241,7 @@ func (e *Engine) joinSuccessors(ctx context.Context) error {
 		joined, s, err := e.followInto(ctx, q)
 		if err == nil && joined != nil {
 			if err = e.join(ctx, q.Room, q.StartSeq, q.TimeMS, joined, s); err == nil {
-				err = e.client.AckMail(ctx, q.Mail)
+				err = errors.Join(e.movedInto(ctx, q.Room), e.client.AckMail(ctx, q.Mail))
 			}
 		}
 		if err != nil {

@@ -38,6 +38,9 @@ func (e *Engine) Sync(ctx context.Context) error {
 	if err := e.learnSelf(ctx); err != nil {
 		return err
 	}
+	if err := e.moveLost(ctx); err != nil {
+		return err
+	}
 	if err := e.joinSuccessors(ctx); err != nil {
 		return err
 	}
