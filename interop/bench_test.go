@@ -21,7 +21,8 @@ var beside = flag.String("beside", "", "measure the engine beside OpenMLS in gro
 // TestBesideOpenMLS measures the engine and OpenMLS in one run, in the same
 // group, on the same cores, in turn: each operation by each of them, round after
 // round. OpenMLS measures itself, so that the pipe does not count. The medians
-// are printed with the floors of the same run.
+// are printed with those of the floors, which are measured between the rounds of
+// each operation.
 func TestBesideOpenMLS(t *testing.T) {
 	if *beside == "" {
 		t.Skip("measures only with -beside: see interop/openmls/bench")
@@ -32,7 +33,7 @@ func TestBesideOpenMLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &measurement{t: t, peer: p, engine: &engine{random: rand.Reader, now: time.Now().Truncate(time.Second)}}
-	m.floors = mlstest.MeasureFloors(cs)
+	m.meter = mlstest.NewMeter(cs)
 	for _, text := range strings.Split(*beside, ",") {
 		var n int
 		if _, err := fmt.Sscan(text, &n); err != nil || n < 10 {
@@ -57,15 +58,16 @@ type measurement struct {
 	t      *testing.T
 	peer   *child
 	engine *engine
-	floors mlstest.Floors
+	meter  *mlstest.Meter
 	rows   []*row
 }
 
 // row is one operation in a group of one size.
 type row struct {
-	what  string
-	floor time.Duration // 0 for none
-	times [contestants][]time.Duration
+	what   string
+	floor  func(mlstest.Floors) time.Duration // of prices; nil for none
+	floors []time.Duration                    // one before each measurement of ours
+	times  [contestants][]time.Duration
 }
 
 func (m *measurement) must(err error) {
@@ -75,16 +77,22 @@ func (m *measurement) must(err error) {
 	}
 }
 
-func (m *measurement) row(floor time.Duration, format string, args ...any) *row {
+func (m *measurement) row(floor func(mlstest.Floors) time.Duration, format string, args ...any) *row {
 	r := &row{what: fmt.Sprintf(format, args...), floor: floor}
 	m.rows = append(m.rows, r)
 	return r
 }
 
+// floorTries is how often a primitive is measured before each measurement of ours.
+const floorTries = 3
+
 // ours measures an operation of the engine, on all processors and on one. It may
 // be done twice, because groups are values.
 func (m *measurement) ours(r *row, f func() error) {
 	m.t.Helper()
+	if r.floor != nil {
+		r.floors = append(r.floors, r.floor(m.meter.Measure(floorTries)))
+	}
 	for who, procs := range map[int]int{all: runtime.NumCPU(), one: 1} {
 		before := runtime.GOMAXPROCS(procs)
 		began := time.Now()
@@ -197,7 +205,7 @@ func (m *measurement) size(n int) {
 
 // bulk creates a group and adds everybody in one commit, the tree in the Welcome.
 func (m *measurement) bulk(n, rounds int) {
-	r := m.row(m.floors.Bulk(n), "create, adding %d in one commit", n-1)
+	r := m.row(func(f mlstest.Floors) time.Duration { return f.Bulk(n) }, "create, adding %d in one commit", n-1)
 	var packages [][]byte
 	for i := range n - 1 {
 		kp, err := m.mine(fmt.Sprint("added ", i)).keyPackage()
@@ -226,8 +234,8 @@ func (m *measurement) bulk(n, rounds int) {
 // commits makes commits with a path from the right end of the tree, and processes
 // commits of the left end there.
 func (m *measurement) commits(n, rounds int, p *populated) {
-	commit := m.row(m.floors.Commit(n), "commit, populated, %d", n)
-	process := m.row(m.floors.Far(), "process it, %d", n)
+	commit := m.row(func(f mlstest.Floors) time.Duration { return f.Commit(n) }, "commit, populated, %d", n)
+	process := m.row(mlstest.Floors.Far, "process it, %d", n)
 	for range rounds {
 		group := p.last.Group
 		var made *mls.Commit
@@ -264,8 +272,8 @@ func (m *measurement) commits(n, rounds int, p *populated) {
 
 // messages encrypts and decrypts 1 KiB.
 func (m *measurement) messages(n, rounds int, p *populated) {
-	encrypt := m.row(m.floors.Message(m.floors.Sign), "encrypt 1 KiB, %d", n)
-	decrypt := m.row(m.floors.Message(m.floors.Verify), "decrypt 1 KiB, %d", n)
+	encrypt := m.row(func(f mlstest.Floors) time.Duration { return f.Message(f.Sign) }, "encrypt 1 KiB, %d", n)
+	decrypt := m.row(func(f mlstest.Floors) time.Duration { return f.Message(f.Verify) }, "decrypt 1 KiB, %d", n)
 	content := make([]byte, 1024)
 	for range rounds {
 		var message []byte
@@ -293,7 +301,7 @@ func (m *measurement) messages(n, rounds int, p *populated) {
 
 // loads reads the stored group back.
 func (m *measurement) loads(n, rounds int, p *populated) {
-	r := m.row(0, "load state, %d", n)
+	r := m.row(nil, "load state, %d", n)
 	records := p.last.Records()
 	for range rounds {
 		m.ours(r, func() error {
@@ -306,15 +314,20 @@ func (m *measurement) loads(n, rounds int, p *populated) {
 	}
 }
 
-// joins enters by a Welcome with the tree in it: one of each at a time.
+// joins enters by a Welcome with the tree in it: one of each at a time, in the places
+// of three members that go first, so that the group they enter has n leaves. Who takes
+// which place changes from round to round.
 func (m *measurement) joins(n, rounds int, p *populated) {
-	r := m.row(m.floors.Join(n), "join by Welcome, %d", n)
-	for range rounds {
+	r := m.row(func(f mlstest.Floors) time.Duration { return f.Join(n) }, "join by Welcome, %d", n)
+	// Before last there are first, at leaf 0, and n-6 others.
+	m.remove(p, []uint32{uint32(n - 8), uint32(n - 7), uint32(n - 6)})
+	for round := range rounds {
 		guest := m.mine(fmt.Sprint("guest ", m.peer.serial()))
 		guests := map[int]*remote{libcrux: m.remote(libcrux), rustcrypto: m.remote(rustcrypto)}
 		var packages [][]byte
-		for _, c := range []client{guest, guests[libcrux], guests[rustcrypto]} {
-			kp, err := c.keyPackage()
+		list := []client{guest, guests[libcrux], guests[rustcrypto]}
+		for i := range list {
+			kp, err := list[(round+i)%len(list)].keyPackage()
 			m.must(err)
 			packages = append(packages, kp)
 		}
@@ -326,6 +339,9 @@ func (m *measurement) joins(n, rounds int, p *populated) {
 			joined, err = guest.Config.Join(mls.JoinParams{Welcome: c.Welcome, Bundles: guest.Bundles, Now: m.engine.now})
 			return err
 		})
+		if got := len(joined.Next.Members()); got != n {
+			m.t.Fatalf("the group that is joined has %d leaves, not %d", got, n)
+		}
 		for _, who := range []int{libcrux, rustcrypto} {
 			m.theirs(r, who, guests[who], "join", map[string]any{"welcome": hexBytes(c.Welcome)}, nil)
 			m.must(guests[who].ask("drop", nil, nil))
@@ -337,15 +353,21 @@ func (m *measurement) joins(n, rounds int, p *populated) {
 				leaves = append(leaves, member.Leaf)
 			}
 		}
-		c, err = p.first.commit(commitRequest{Removes: leaves})
-		m.must(err)
-		m.deliver(p, p.first, c.Commit)
+		m.remove(p, leaves)
 	}
 }
 
-func (r *row) median(who int) time.Duration {
-	times := slices.Sorted(slices.Values(r.times[who]))
-	return times[len(times)/2]
+func (m *measurement) remove(p *populated, leaves []uint32) {
+	m.t.Helper()
+	c, err := p.first.commit(commitRequest{Removes: leaves})
+	m.must(err)
+	m.deliver(p, p.first, c.Commit)
+}
+
+func (r *row) median(who int) time.Duration { return median(r.times[who]) }
+
+func median(times []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)/2]
 }
 
 // table prints medians in milliseconds.
@@ -358,14 +380,15 @@ func (m *measurement) table() string {
 		ours, best := r.median(all), min(r.median(libcrux), r.median(rustcrypto))
 		sumOurs, sumBest = sumOurs+ours, sumBest+best
 		floor, times := "–", "–"
-		if r.floor > 0 {
-			floor, times = ms(r.floor), fmt.Sprintf("%.1f", float64(ours)/float64(r.floor))
+		if r.floor != nil {
+			least := median(r.floors)
+			floor, times = ms(least), fmt.Sprintf("%.1f", float64(ours)/float64(least))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s |\n", r.what, ms(ours), ms(r.median(one)),
 			ms(r.median(libcrux)), ms(r.median(rustcrypto)), float64(best)/float64(ours), floor, times)
 	}
 	fmt.Fprintf(&b, "| sum | %s | | | | %.1f | | |\n", ms(sumOurs), float64(sumBest)/float64(sumOurs))
-	f := m.floors
+	f := m.meter.Median()
 	fmt.Fprintf(&b, "\nPrimitives in µs: seal %s, open %s, derive %s, sign %s, verify %s, hash 256 B %s, KDF %s, AEAD 1 KiB %s\n",
 		us(f.Seal), us(f.Open), us(f.Derive), us(f.Sign), us(f.Verify), us(f.Hash), us(f.KDF), us(f.AEAD))
 	return b.String()

@@ -22,7 +22,7 @@ var measure = sync.OnceValue(func() mlstest.Floors {
 	if err != nil {
 		panic(err)
 	}
-	return mlstest.MeasureFloors(cs)
+	return mlstest.NewMeter(cs).Measure(101)
 })
 
 // against reports how many times its floor an operation costs.
