@@ -29,6 +29,9 @@ type Config struct {
 	// Host names the machine. A profile that finds itself on another one was
 	// copied: its leaves are replaced before it sends anything.
 	Host string
+	// Left is what the last process on this profile left of its session (see
+	// [Engine.LeaveSession]); without it the engine logs in. Only Open looks at it.
+	Left Left
 	// Sleep waits; nil waits on a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Warn is told of what goes wrong beside what was asked, in one sentence; nil
@@ -209,7 +212,7 @@ func (e *Engine) beginKeys(seed []byte) error {
 		}
 		e.mls.Signers = append(e.mls.Signers, key)
 	}
-	e.client = client.New(client.Config{Base: e.account.Server, Transport: e.Transport, Account: (*login)(e), Sleep: e.Sleep, Jitter: e.jitter})
+	e.client = client.New(client.Config{Base: e.account.Server, Transport: e.Transport, Account: (*login)(e), Kept: e.kept(), Sleep: e.Sleep, Jitter: e.jitter})
 	return nil
 }
 

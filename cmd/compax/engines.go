@@ -51,11 +51,12 @@ func own(ctx context.Context, a *app, profile, dir string) (local.Profile, io.Cl
 	if err != nil {
 		return nil, nil, err
 	}
+	c.Left = takeLeft(dir)
 	e, err := sdk.Open(ctx, c)
 	if err != nil {
 		return nil, nil, errors.Join(err, c.Store.Close())
 	}
-	return local.OverEngine(e, profile), e, nil
+	return local.OverEngine(e, profile), openProfile{e, dir}, nil
 }
 
 func create(ctx context.Context, a *app, profile, dir string, n newAccount) (local.Self, phrase.Phrase, error) {
@@ -69,7 +70,7 @@ func create(ctx context.Context, a *app, profile, dir string, n newAccount) (loc
 	}
 	// The account is there, and its phrase must be shown whatever ends ctx now.
 	self, err := local.OverEngine(e, profile).Self(context.WithoutCancel(ctx), local.None{})
-	return self, words, errors.Join(err, e.Close())
+	return self, words, errors.Join(err, openProfile{e, dir}.Close())
 }
 
 func restore(ctx context.Context, a *app, profile, dir, server string, words phrase.Phrase) (local.Self, error) {
@@ -82,7 +83,7 @@ func restore(ctx context.Context, a *app, profile, dir, server string, words phr
 		return local.Self{}, errors.Join(err, c.Store.Close())
 	}
 	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
-	return self, errors.Join(err, e.Close())
+	return self, errors.Join(err, openProfile{e, dir}.Close())
 }
 
 // link makes a profile a further device: it shows its offer and waits until that
@@ -97,7 +98,7 @@ func link(ctx context.Context, a *app, profile, dir, ticket string, wait bool, o
 		return local.Self{}, errors.Join(err, c.Store.Close())
 	}
 	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
-	return self, errors.Join(err, e.Close())
+	return self, errors.Join(err, openProfile{e, dir}.Close())
 }
 
 // linkPoll is how often a new device asks whether it was approved.

@@ -96,6 +96,10 @@ type Config struct {
 	Base      string // https://chat.example.org, without a path
 	Transport Transport
 	Account   Account
+	// Kept is the session that an earlier process of the same profile left (see
+	// [Client.Leave]); empty = none. It is tried before anything is sent under it, and
+	// one that is over is replaced by a login.
+	Kept Token
 	// Sleep waits between tries; nil waits on a timer. Tests pass their own.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter gives numbers in [0, 1) to spread tries; nil means the middle, 0.5.
@@ -112,8 +116,9 @@ type Client struct {
 	login sync.Mutex // held while logging in, so that it happens once
 	mu    sync.Mutex // guards the fields below
 	token string
-	had   bool // it had a session
-	cut   bool // another copy of the profile has it now
+	kept  Token // of an earlier process, not tried yet
+	had   bool  // it had a session
+	cut   bool  // another copy of the profile has it now
 }
 
 // New makes a client. It sends nothing yet.
@@ -128,7 +133,7 @@ func New(c Config) *Client {
 	if c.Tries == 0 {
 		c.Tries = 4
 	}
-	return &Client{Config: c}
+	return &Client{Config: c, kept: c.Kept}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -155,6 +160,7 @@ type call struct {
 	media  string
 	work   []byte // answer to a demand for work
 	open   bool   // needs no session
+	token  string // to carry with open
 	once   bool   // do not repeat: the caller does
 	header map[string]string
 	stream io.Reader // instead of body; implies once
@@ -166,7 +172,7 @@ type call struct {
 func (c *Client) send(ctx context.Context, q call) (Response, error) {
 	loggedIn := false
 	for try := 1; ; try++ {
-		token, err := "", error(nil)
+		token, err := q.token, error(nil)
 		if !q.open {
 			if token, err = c.admitted(ctx); err != nil {
 				return Response{}, err // it has had tries of its own

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -342,5 +344,53 @@ func TestPathAndQueryAreEscaped(t *testing.T) {
 	}
 	if got, want := a.asked[2].URL, "https://home.example/v1/people?prefix=a%26username%3Db%2F..%2F%00%C3%A9"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// A session that another process left is tried first, and replaced when it is over:
+// without a word, and as by a process that has just started.
+func TestKeptSession(t *testing.T) {
+	kept := func(queue ...func(Request) (Response, error)) (*Client, *answers) {
+		_, a := newClient(t, queue...)
+		return New(Config{Base: "https://home.example", Transport: a, Account: &account{}, Kept: "kept", Tries: 1}), a
+	}
+	ended := refuse(delivery.Refuse(delivery.CodeLogIn, "ended"))
+	known := giveJSON(struct{}{})
+
+	c, a := kept(known, accepted, ended, challenge, giveJSON(delivery.SessionResponse{Copied: true}))
+	if _, err := c.Append(t.Context(), room, entry); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.asked[1].Header["Authorization"]; got != "Bearer kept" {
+		t.Errorf("the request carries %q", got)
+	}
+	// From then on it is this process's own: a copy that takes over keeps it.
+	if _, err := c.Append(t.Context(), room, entry); !errors.Is(err, ErrCopied) || c.Leave() != "" {
+		t.Errorf("got %v", err)
+	}
+
+	c, a = kept(ended, challenge, login, accepted)
+	if _, err := c.Append(t.Context(), room, entry); err != nil {
+		t.Fatal(err)
+	}
+	var req delivery.SessionRequest
+	if err := json.Unmarshal(a.sent[2], &req); err != nil || req.Resume {
+		t.Errorf("%v, %+v", err, req)
+	}
+	left := c.Leave()
+	if left == "" || left == "kept" || c.Leave() != "" {
+		t.Error("what it leaves is not its own session, or is left twice")
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		for _, v := range []any{left, Config{Kept: left}} {
+			if got := fmt.Sprintf(verb, v); strings.Contains(got, string(left)) || strings.Contains(got, fmt.Sprintf("%x", []byte(left))) {
+				t.Errorf("%s prints %s", verb, got)
+			}
+		}
+	}
+
+	c, _ = kept(lost)
+	if _, err := c.Append(t.Context(), room, entry); !errors.Is(err, ErrOffline) || c.Leave() != "kept" {
+		t.Errorf("offline: %v, and the session is not left to the next", err)
 	}
 }

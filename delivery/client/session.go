@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -21,6 +22,9 @@ func (c *Client) Enrol(ctx context.Context, credential []byte) error {
 // Login opens a session now, whether or not one is held.
 func (c *Client) Login(ctx context.Context) error {
 	c.dropToken(c.held())
+	c.mu.Lock()
+	c.kept = ""
+	c.mu.Unlock()
 	_, err := c.session(ctx)
 	return err
 }
@@ -77,6 +81,9 @@ func (c *Client) session(ctx context.Context) (string, error) {
 	case cut:
 		return "", ErrCopied
 	}
+	if known, err := c.resume(ctx); known || err != nil {
+		return c.held(), err
+	}
 	device := c.Account.Device()
 	var challenge delivery.ChallengeResponse
 	if err := c.json(ctx, call{route: delivery.RouteChallenge, open: true}, delivery.ChallengeRequest{Device: device}, &challenge); err != nil {
@@ -112,6 +119,48 @@ func (c *Client) session(ctx context.Context) (string, error) {
 	c.token, c.had = s.Token, true
 	c.mu.Unlock()
 	return s.Token, nil
+}
+
+// Token is a session's bearer token. It prints as what it is, without its value.
+type Token string
+
+// Format implements fmt.Formatter.
+func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "session token") } // Format has no error to give
+
+// Leave ends this client's use of its session without ending the session, and gives it
+// to whoever goes on in the same place: empty when it has none. Who stores it binds it
+// to that place, so that a copy of the profile logs in, which is how copies are told.
+func (c *Client) Leave() Token {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := Token(c.token)
+	if left == "" {
+		left = c.kept
+	}
+	c.token, c.kept = "", ""
+	return left
+}
+
+// resume takes up the session that an earlier process left, when the service still
+// knows it. known is false when there is none to take up. The caller holds c.login.
+func (c *Client) resume(ctx context.Context) (known bool, err error) {
+	c.mu.Lock()
+	kept := c.kept
+	c.mu.Unlock()
+	if kept == "" {
+		return false, nil
+	}
+	err = c.json(ctx, call{route: delivery.RouteKeyCount, open: true, token: string(kept)}, nil, nil)
+	var refusal *delivery.Error
+	if err != nil && (!errors.As(err, &refusal) || refusal.Code == delivery.CodeRetry || refusal.Code == delivery.CodeSlowDown) {
+		return false, err // whether it is over was not said
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept = ""; err == nil {
+		c.token, c.had = string(kept), true
+	}
+	return err == nil, nil
 }
 
 const loginWait = 5 * time.Second
