@@ -16,6 +16,7 @@ import (
 // "-" is none of ours, "*" is any. Tests are exempt: they may also import what
 // is listed under testSupport.
 const mayImport = `
+internal/parallel      -
 internal/strict25519   -
 internal/durable       -
 internal/testdata      -
@@ -25,9 +26,9 @@ internal/testport      -
 mls/wire               -
 mls/suite              mls/wire internal/strict25519
 mls/suite/...          mls/suite
-mls/tree               mls/wire mls/suite
-mls/follower           mls/wire mls/suite mls/tree
-mls/hpke               mls/wire mls/suite
+mls/tree               mls/wire mls/suite internal/parallel
+mls/follower           mls/wire mls/suite mls/tree internal/parallel
+mls/hpke               mls/wire mls/suite internal/parallel
 mls/hpke/...           mls/hpke mls/suite/...
 mls                    mls/wire mls/suite mls/tree mls/follower mls/hpke
 x509cred               mls/wire
@@ -78,7 +79,7 @@ var testSupport = []string{
 // never says what packages may not reach, even through others, and why.
 var never = []reach{
 	{
-		from:   []string{"mls", "mls/...", "identity", "identity/...", "content", "delivery", "delivery/policy", "widget", "botapi", "internal/strict25519"},
+		from:   []string{"mls", "mls/...", "identity", "identity/...", "content", "delivery", "delivery/policy", "widget", "botapi", "internal/parallel", "internal/strict25519"},
 		to:     []string{"net", "os/exec", "database/sql"},
 		reason: "pure packages do no I/O: they run in a browser, a fuzzer and a simulator alike",
 	},
@@ -118,7 +119,7 @@ var never = []reach{
 // functions it may not call. (Through others they are unavoidable: fmt reaches
 // os.) Time and randomness are parameters, so that every run can be repeated.
 var bans = []ban{{
-	from:    []string{"mls", "mls/...", "identity", "identity/...", "content", "delivery", "delivery/policy", "internal/strict25519"},
+	from:    []string{"mls", "mls/...", "identity", "identity/...", "content", "delivery", "delivery/policy", "internal/parallel", "internal/strict25519"},
 	imports: []string{"os", "math/rand", "math/rand/v2", "net/http", "log", "log/slog", "runtime/debug", "unsafe"},
 	calls:   []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker"},
 	reason:  "pure packages take time and randomness as parameters and do no I/O",

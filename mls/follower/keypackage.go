@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/askucher/compax-core/internal/parallel"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
@@ -165,7 +165,7 @@ func checkKeyPackageForm(cs *suite.Suite, k *wire.KeyPackage, o *Options) error 
 	return nil
 }
 
-func verifyPackageSignatures(cs *suite.Suite, list []*wire.KeyPackage, which []int, parallel bool) error {
+func verifyPackageSignatures(cs *suite.Suite, list []*wire.KeyPackage, which []int, inParallel bool) error {
 	verify := func(chunk []int) error {
 		batch := cs.NewSignatureBatch()
 		for _, i := range chunk {
@@ -191,27 +191,17 @@ func verifyPackageSignatures(cs *suite.Suite, list []*wire.KeyPackage, which []i
 		return nil
 	}
 	workers := 1
-	if parallel {
+	if inParallel {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	size := min(max((len(which)+workers-1)/workers, minPackages), maxPackages)
 	chunks := slices.Collect(slices.Chunk(which, size))
-	workers = min(workers, len(chunks))
 	errs := make([]error, len(chunks))
-	// Whoever is free takes the next one: nobody waits for a processor that is slow
-	// to wake up while there is something to do.
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(chunks)); i = next.Add(1) - 1 {
-			errs[i] = verify(chunks[i])
-		}
+	do := parallel.Do
+	if !inParallel {
+		do = parallel.InTurn
 	}
-	var wait sync.WaitGroup
-	for range workers - 1 {
-		wait.Go(work)
-	}
-	work()
-	wait.Wait()
+	do(len(chunks), func(i int) { errs[i] = verify(chunks[i]) })
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
+	"github.com/askucher/compax-core/internal/parallel"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -23,8 +22,7 @@ type Sealing struct {
 	begun []encapsulated
 	errs  []error
 
-	next    atomic.Int64 // the key that is to be taken next
-	workers sync.WaitGroup
+	ahead *parallel.Work // the encapsulations; nil when the KEM makes none ahead
 }
 
 // encapsulated is what a KEM gives for one public key.
@@ -52,32 +50,16 @@ func Begin(cs *suite.Suite, rand io.Reader, keys []wire.HPKEPublicKey) (*Sealing
 		begun: make([]encapsulated, len(keys)), errs: make([]error, len(keys)),
 	}
 	if k.ahead() {
-		s.start(s.encapsulate)
+		s.ahead = parallel.Begin(s.each(s.encapsulate))
 	}
 	return s, nil
 }
 
-// chunk is how many keys are taken at a time.
-func (s *Sealing) chunk() int {
-	return max(1, min(maxChunk, len(s.keys)/(4*runtime.GOMAXPROCS(0))))
-}
-
-// start has the other processors do something for each key.
-func (s *Sealing) start(one func(i int)) {
-	chunk := s.chunk()
-	for range min(runtime.GOMAXPROCS(0)-1, (len(s.keys)+chunk-1)/chunk) {
-		s.workers.Go(func() { s.work(chunk, one) })
-	}
-}
-
-// work does something for each key that nobody has taken.
-func (s *Sealing) work(chunk int, one func(i int)) {
-	for {
-		first := int(s.next.Add(int64(chunk))) - chunk
-		if first >= len(s.keys) {
-			return
-		}
-		for i := first; i < min(first+chunk, len(s.keys)); i++ {
+// each gives the parts in which something is done for each key, and how.
+func (s *Sealing) each(one func(i int)) (parts int, do func(part int)) {
+	chunk := max(1, min(maxChunk, len(s.keys)/(4*runtime.GOMAXPROCS(0))))
+	return (len(s.keys) + chunk - 1) / chunk, func(part int) {
+		for i := part * chunk; i < min((part+1)*chunk, len(s.keys)); i++ {
 			one(i)
 		}
 	}
@@ -103,9 +85,8 @@ func (s *Sealing) Encrypt(label string, context []byte, plaintexts [][]byte) ([]
 		panic("mls/hpke: a plaintext for each key")
 	}
 	prepared := s.kem.prepare(s.suite, encryptContext(label, context))
-	if s.kem.ahead() {
-		s.work(s.chunk(), s.encapsulate)
-		s.workers.Wait()
+	if s.ahead != nil {
+		s.ahead.Finish()
 	}
 	out := make([]wire.HPKECiphertext, len(s.keys))
 	finish := func(i int) {
@@ -113,12 +94,11 @@ func (s *Sealing) Encrypt(label string, context []byte, plaintexts [][]byte) ([]
 			out[i], s.errs[i] = encrypt(s.suite, s.kem, s.begun[i], s.keys[i], prepared, plaintexts[i])
 		}
 	}
-	s.next.Store(0)
-	if len(s.keys) > fewLate || !s.kem.ahead() {
-		s.start(finish)
+	do := parallel.Do
+	if s.ahead != nil && len(s.keys) <= fewLate {
+		do = parallel.InTurn
 	}
-	s.work(s.chunk(), finish)
-	s.workers.Wait()
+	do(s.each(finish))
 	for i, err := range s.errs {
 		if err != nil {
 			return nil, fmt.Errorf("plaintext %d: %w", i, err)
@@ -133,8 +113,9 @@ func (s *Sealing) Cancel() {
 	if s == nil {
 		return
 	}
-	s.next.Store(int64(len(s.keys)))
-	s.workers.Wait()
+	if s.ahead != nil {
+		s.ahead.Cancel()
+	}
 	clear(s.seeds)
 	for i := range s.begun {
 		clear(s.begun[i].shared)

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/askucher/compax-core/internal/parallel"
 	"github.com/askucher/compax-core/mls/suite"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -174,26 +173,18 @@ func (t *Tree) checkLeaves(o *VerifyOptions) error {
 	if len(chunks) == 0 && o.Beside != nil {
 		chunks = append(chunks, nil) // no leaves, but signatures
 	}
-	workers = min(workers, len(chunks))
 	errs := make([]error, len(chunks))
-	// Whoever is free takes the next one: nobody waits for a processor that is slow
-	// to wake up while there is something to do.
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(chunks)); i = next.Add(1) - 1 {
-			batch, beside := t.cs.NewSignatureBatch(), i == 0 && o.Beside != nil
-			if beside {
-				batch = o.Beside
-			}
-			errs[i] = verify(chunks[i], batch, beside)
+	do := parallel.Do
+	if !o.Parallel {
+		do = parallel.InTurn
+	}
+	do(len(chunks), func(i int) {
+		batch, beside := t.cs.NewSignatureBatch(), i == 0 && o.Beside != nil
+		if beside {
+			batch = o.Beside
 		}
-	}
-	var wait sync.WaitGroup
-	for range workers - 1 {
-		wait.Go(work)
-	}
-	work()
-	wait.Wait()
+		errs[i] = verify(chunks[i], batch, beside)
+	})
 	for _, err := range errs {
 		if err != nil {
 			return err
