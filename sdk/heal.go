@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -226,13 +227,34 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	if err := e.ensure(ctx); err != nil {
 		return false, err
 	}
-	if _, err := e.offer(ctx, r); delivery.CodeOf(err) == delivery.CodeNotFound {
-		return false, nil
-	} else if err != nil {
-		return false, err
+	_, err = e.offer(ctx, r)
+	if delivery.CodeOf(err) == delivery.CodeNotFound {
+		back, err = e.besides(ctx, r)
+	} else {
+		back = err == nil
 	}
-	r.waits, r.rec.Lapse.SinceMS = 0, 0
-	return true, e.Store.Update(ctx, r.save)
+	if back {
+		r.waits, r.rec.Lapse.SinceMS = 0, 0
+		err = e.Store.Update(ctx, r.save)
+	}
+	return back, err
+}
+
+// besides enters a room anew in which another device of this account is, when nobody
+// could bring back how this one came in: its leaf is gone, and not by anybody's will.
+func (e *Engine) besides(ctx context.Context, r *room) (bool, error) {
+	list, err := e.client.Rooms(ctx)
+	if err != nil {
+		return false, e.fail(ctx, err)
+	}
+	if !slices.ContainsFunc(list, func(v delivery.RoomView) bool { return v.Room == r.rec.ID && !v.Member }) {
+		return false, nil
+	}
+	err = e.rejoin(ctx, r, earlierState)
+	if aboutRoom(err) {
+		return false, nil // it waits for its members: later
+	}
+	return err == nil, err
 }
 
 // regain gives a room that the restored service may have lost entries of what this
@@ -290,15 +312,11 @@ func (e *Engine) wentElsewhere(ctx context.Context, r *room, epoch uint64) (bool
 	if epoch != own {
 		return epoch < own, nil
 	}
-	b, err := e.client.CurrentGroupInfo(ctx, r.rec.ID)
+	info, err := e.shown(ctx, r.rec.ID, &outside{})
 	if err != nil {
-		return false, e.fail(ctx, err)
+		return false, err
 	}
-	var m wire.MLSMessage
-	if err := wire.Unmarshal(b, &m); err != nil || m.WireFormat != wire.WireFormatGroupInfo {
-		return false, fmt.Errorf("%w: a room without a GroupInfo", client.ErrGarbage)
-	}
-	shown := &m.GroupInfo.GroupContext
+	shown := &info.GroupContext
 	return shown.Epoch < own || shown.Epoch == own && !bytes.Equal(wire.Marshal(shown), wire.Marshal(r.state.group.Context())), nil
 }
 

@@ -43,9 +43,10 @@ func (r *room) knownThere() (*policy.Roster, error) {
 //
 // Past retention it is enough that a known identity vouches, by whichever device;
 // that it is past retention this device reads from its own clock. A leaf is renewed
-// in the state that this device has, or in a later one on proof, or in an earlier
-// one, or another of the same epoch, as nobodyComesBack allows: who was removed since
-// does not come back by it.
+// in the state that this device has, or in a later one on proof, or in any other for
+// which a known identity vouches, as nobodyComesBack allows: who was removed since does
+// not come back by it. That other one is an earlier state, or what came of one, where
+// the first to come in may well be a device that nobody knew before.
 func (e *Engine) proven(ctx context.Context, r *room, o *outside, g ground) error {
 	known, err := r.knownThere()
 	if err != nil || known == nil {
@@ -80,7 +81,7 @@ func (e *Engine) proven(ctx context.Context, r *room, o *outside, g ground) erro
 		return nil
 	case g == groundRenewed && held && now > own:
 		return nil // another copy of this profile has come in
-	case g == groundRenewed && held:
+	case g == groundRenewed && acquainted:
 		before, err := policy.CheckContext(r.state.group.Context(), nil)
 		if err != nil {
 			return err

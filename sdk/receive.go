@@ -401,6 +401,10 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return err
 		}
+	} else if r.rec.Lost > 0 {
+		// The restored room went on from before what this device has followed.
+		r.rec.Renew = earlierState
+		return e.rejoin(ctx, r, earlierState)
 	}
 	if err := e.client.Report(ctx, r.rec.ID, delivery.ReportRequest{Seq: b.entry.Seq, Epoch: b.entry.Epoch, Reason: b.reason}); err != nil {
 		return errors.Join(b, err)

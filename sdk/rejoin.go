@@ -57,15 +57,10 @@ type outside struct {
 // judged.
 func (e *Engine) look(ctx context.Context, id delivery.RoomID) (*outside, error) {
 	o := &outside{}
-	var err error
-	if o.info, err = e.client.CurrentGroupInfo(ctx, id); err != nil {
-		return nil, e.fail(ctx, err)
+	info, err := e.shown(ctx, id, o)
+	if err != nil {
+		return nil, err
 	}
-	var m wire.MLSMessage
-	if err := wire.Unmarshal(o.info, &m); err != nil || m.WireFormat != wire.WireFormatGroupInfo {
-		return nil, fmt.Errorf("%w: a room without a GroupInfo", client.ErrGarbage)
-	}
-	info := m.GroupInfo
 	if o.tree, err = e.client.Tree(ctx, id, info.GroupContext.Epoch); err != nil {
 		return nil, e.fail(ctx, err)
 	}
@@ -97,6 +92,23 @@ func (e *Engine) look(ctx context.Context, id delivery.RoomID) (*outside, error)
 	}
 	o.signer, _ = o.state.roster.At(info.Signer)
 	return o, e.readRemovals(ctx, id, o)
+}
+
+// shown reads the GroupInfo that a room has now. One that was put together again has
+// none until somebody comes who is in its present epoch.
+func (e *Engine) shown(ctx context.Context, id delivery.RoomID, o *outside) (*wire.GroupInfo, error) {
+	var err error
+	if o.info, err = e.client.CurrentGroupInfo(ctx, id); err != nil {
+		return nil, e.fail(ctx, err)
+	}
+	if len(o.info) == 0 {
+		return nil, fmt.Errorf("%w: the service was restored to a state of it by which nobody comes in. It goes on when somebody comes who is in that state, or in a new chat", ErrStuck)
+	}
+	var m wire.MLSMessage
+	if err := wire.Unmarshal(o.info, &m); err != nil || m.WireFormat != wire.WireFormatGroupInfo {
+		return nil, fmt.Errorf("%w: a room without a GroupInfo", client.ErrGarbage)
+	}
+	return m.GroupInfo, nil
 }
 
 // readRemovals finds the SelfRemoves that an external commit has to honour.
@@ -238,6 +250,8 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		}
 		if before.ID == id && got.Seq > before.Cursor+delivery.IncarnationJump/2 {
 			rec.Lost, rec.Anew, r.given, r.told = max(before.Joined, 1), got.Seq, 0, told{} // the restore lies between
+		} else if rec.Lost > 0 {
+			rec.Anew = min(rec.anew(), got.Seq)
 		}
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {

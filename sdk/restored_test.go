@@ -1,6 +1,10 @@
 package sdk_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +12,7 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -121,5 +126,139 @@ func TestRestoredTwiceFromOneBackup(t *testing.T) {
 		}
 		p.restart()
 		p.reads(room, want...)
+	}
+}
+
+// agree checks that devices are in one epoch of a room.
+func agree(t *testing.T, room delivery.RoomID, people ...*person) {
+	t.Helper()
+	want, a, err := people[0].EpochAuthenticator(t.Context(), room)
+	must(t, err)
+	for i, p := range people[1:] {
+		if got, b, err := p.EpochAuthenticator(t.Context(), room); err != nil || got != want || !bytes.Equal(a, b) {
+			t.Errorf("device %d is in epoch %d, the first one in %d, %v", i+1, got, want, err)
+		}
+	}
+}
+
+// TestRestoredToBeforeADeviceCameIn: nobody can bring back how a device came in. It comes
+// in anew beside another device of its account, once the room is open and shows a state to
+// come in by; until then it waits, and asks for nothing a second time.
+func TestRestoredToBeforeADeviceCameIn(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Tablet")
+	must(t, err)
+	ada.invite(room, bob)
+	must(t, ada.Refresh(ctx, room))
+	backup := h.backup()
+	tablet := bob.another(h, "tablet")
+	tablet.say(room, "from the tablet")
+	for _, p := range []*person{ada, bob} {
+		p.reads(room, "from the tablet")
+	}
+	for _, p := range []*person{ada, bob, tablet} {
+		p.forget()
+	}
+	h.stop()
+	h.restore(backup)
+
+	asks := func() (b *between) {
+		t.Helper()
+		b = tablet.through() // with no memory of when it asked last
+		must(t, tablet.Refresh(ctx, room))
+		if _, err := tablet.Send(ctx, room, sdk.Draft{Text: "too early"}); !errors.Is(err, sdk.ErrOut) {
+			t.Errorf("it sends with %v", err)
+		}
+		return b
+	}
+	if b := asks(); b.commits.Load() != 1 { // the room waits for its members
+		t.Errorf("it asked %d times to come in", b.commits.Load())
+	}
+	for range 2 {
+		must(t, ada.Refresh(ctx, room))
+		must(t, bob.Refresh(ctx, room))
+	}
+	b := tablet.through()
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/groupinfo") {
+			return 200, delivery.BinaryType, nil
+		}
+		return 0, "", nil
+	}
+	if err := tablet.Refresh(ctx, room); !errors.Is(err, sdk.ErrStuck) || errors.Is(err, client.ErrGarbage) {
+		t.Errorf("by no state it comes in with %v", err)
+	}
+	tablet.restart()
+	for _, p := range []*person{tablet, ada, bob} {
+		must(t, p.Refresh(ctx, room))
+	}
+	agree(t, room, ada, bob, tablet)
+	bob.say(room, "welcome back")
+	for _, p := range []*person{ada, bob, tablet} {
+		if got := p.read(room); got[len(got)-1] != "welcome back" {
+			t.Errorf("%s reads %q", p.Name(), got)
+		}
+	}
+}
+
+// TestRestoredRoomEnteredByANewDevice: a room was restored to before a change that
+// everybody has forgotten, and the first to change it there is a device that nobody knew.
+// It is of somebody known, so those who were further come in again; also when the room
+// has gone on from the very epoch in which they are.
+func TestRestoredRoomEnteredByANewDevice(t *testing.T) {
+	for name, devices := range map[string]int{"the same epoch": 1, "a later epoch": 2} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			ctx := t.Context()
+			ada, bob, carl := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carl")
+			room, err := ada.NewRoom(ctx, "New")
+			must(t, err)
+			ada.invite(room, bob)
+			ada.invite(room, carl)
+			for _, p := range []*person{ada, bob} {
+				must(t, p.Refresh(ctx, room))
+			}
+			backup := h.backup()
+			bob.another(h, "forgotten") // carl never hears of it
+			must(t, ada.Refresh(ctx, room))
+			must(t, bob.Refresh(ctx, room))
+			ada.forget()
+			bob.forget()
+			h.stop()
+			h.restore(backup)
+
+			must(t, carl.Refresh(ctx, room))
+			for _, p := range []*person{ada, bob} {
+				b := p.through()
+				b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+					if strings.HasSuffix(path, "/groupinfo") { // they offer, and go away before they look further
+						return 503, delivery.ProblemType, problem(t, delivery.Refuse(delivery.CodeRetry, "later"))
+					}
+					return 0, "", nil
+				}
+				_ = p.Refresh(ctx, room)
+			}
+			people := []*person{ada, bob, carl}
+			for n := range devices {
+				people = append(people, carl.another(h, fmt.Sprint("tablet", n)))
+			}
+			for _, p := range []*person{ada, bob} {
+				p.restart()
+			}
+			for range 3 {
+				for _, p := range people {
+					must(t, p.Refresh(ctx, room))
+				}
+			}
+			agree(t, room, people...)
+			ada.say(room, "after")
+			for _, p := range people[1:] {
+				if got := p.read(room); len(got) == 0 || got[len(got)-1] != "after" {
+					t.Errorf("%s reads %q", p.Name(), got)
+				}
+			}
+		})
 	}
 }

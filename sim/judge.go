@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -81,13 +83,65 @@ func (w *World) Judge(ctx context.Context) error {
 	}
 	var faults []error
 	for _, room := range w.rooms {
-		faults = append(faults, w.judgeEpochs(ctx, room), w.judgeLines(ctx, room))
+		in, fault := w.inRoom(ctx, room)
+		if fault == nil {
+			fault = errors.Join(w.judgeEpochs(ctx, room, in), w.judgeLines(ctx, room, in))
+		}
+		if fault != nil {
+			fault = errors.Join(fault, w.describe(ctx, room))
+		}
+		faults = append(faults, fault)
 	}
 	return errors.Join(faults...)
 }
 
-// inRoom lists the devices that are in a room now.
-func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []*device, recs []sdk.Room, err error) {
+// describe tells how the service and every device have a room, for whoever looks into a
+// failure.
+func (w *World) describe(ctx context.Context, room delivery.RoomID) error {
+	at, err := w.service.store.Room(ctx, room)
+	w.tell("%s at the service: epoch %d, next seq %d, first %d, status %d, incarnation %d, %v", room, at.Epoch, at.NextSeq, at.FirstSeq, at.Status, at.Incarnation, err)
+	list, err := w.service.store.Log(ctx, room, delivery.LogRange{Limit: 1000})
+	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+		return fmt.Errorf("sim: read the log: %w", err)
+	}
+	for _, e := range list {
+		w.tell("  %d: %s of epoch %d, %s, %x", e.Seq, e.Kind, e.Epoch, time.UnixMilli(e.AcceptedMS).UTC().Format(time.DateTime), sha256.Sum256(e.Bytes))
+	}
+	for _, p := range w.people {
+		for _, d := range p.devices {
+			if d.gone || d.engine == nil {
+				continue
+			}
+			rec, err := d.engine.RoomOf(ctx, room)
+			if err != nil {
+				w.tell("%s: %v", d, err)
+				continue
+			}
+			w.tell("%s: %s, epoch %d, cursor %d, joined %d, first %d, lost %d, anew %d, renew %q, reads: %v", d, rec.Status, rec.Epoch, rec.Cursor, rec.Joined, rec.First, rec.Lost, rec.Anew, rec.Renew, d.engine.Refresh(ctx, room))
+		}
+	}
+	return nil
+}
+
+// present is a device that is in a room, with its record of it.
+type present struct {
+	*device
+	rec sdk.Room
+}
+
+// inRoom lists the devices that are in a room now. One that the restored service does
+// not know there, because everybody has forgotten how it came in, is not, nor is one that
+// nobody vouches to for the room's present state. Either has to say so when it is asked to
+// send something.
+func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []present, err error) {
+	members, err := w.service.store.Members(ctx, room)
+	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
+		return nil, fmt.Errorf("sim: read the members: %w", err)
+	}
+	known := map[identity.DeviceID]bool{}
+	for _, m := range members {
+		known[m.Device] = true
+	}
 	for _, p := range w.people {
 		for _, d := range p.devices {
 			if d.gone {
@@ -98,19 +152,22 @@ func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []*device,
 				continue
 			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s opens %s: %w", d, room, err)
+				return nil, fmt.Errorf("%s opens %s: %w", d, room, err)
 			}
-			in, recs = append(in, d), append(recs, rec)
+			if stuck := w.mayBeStuck() && errors.Is(d.engine.Refresh(ctx, room), sdk.ErrStuck); stuck || w.done && !known[d.id] {
+				if _, err := d.engine.Rename(ctx, room, "is anybody there?"); !errors.Is(err, sdk.ErrOut) && !errors.Is(err, sdk.ErrStuck) {
+					return nil, fmt.Errorf("%s: %s is not in it, and says %w", room, d, err)
+				}
+				w.tally.Outside++
+				continue
+			}
+			in = append(in, present{d, rec})
 		}
 	}
-	return in, recs, nil
+	return in, nil
 }
 
-func (w *World) judgeEpochs(ctx context.Context, room delivery.RoomID) error {
-	in, _, err := w.inRoom(ctx, room)
-	if err != nil {
-		return err
-	}
+func (w *World) judgeEpochs(ctx context.Context, room delivery.RoomID, in []present) error {
 	var faults []error
 	var epoch uint64
 	var authenticator []byte
@@ -130,13 +187,52 @@ func (w *World) judgeEpochs(ctx context.Context, room delivery.RoomID) error {
 	return errors.Join(faults...)
 }
 
-func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
-	in, recs, err := w.inRoom(ctx, room)
+// shownAt is where anybody shows the messages of a room: what a device says again after
+// a restore is another entry with the same message in it.
+func (w *World) shownAt(ctx context.Context, room delivery.RoomID) (map[content.MessageID][]uint64, error) {
+	at := map[content.MessageID][]uint64{}
+	for _, p := range w.people {
+		for _, d := range p.devices {
+			if d.gone {
+				continue
+			}
+			lines, err := d.engine.History(ctx, room, 0, 0, true)
+			if errors.Is(err, sdk.ErrNoRoom) || errors.Is(err, sdk.ErrRequest) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s reads %s: %w", d, room, err)
+			}
+			for _, l := range lines {
+				if !slices.Contains(at[l.ID], l.Seq) {
+					at[l.ID] = append(at[l.ID], l.Seq)
+				}
+			}
+		}
+	}
+	return at, nil
+}
+
+// unreadOf counts, for each device, what it sent to a room and a reader says that it
+// cannot read.
+func (w *World) unreadOf(room delivery.RoomID, unread map[uint64]bool) map[*device]int {
+	n, counted := map[*device]int{}, map[[32]byte]bool{}
+	for _, s := range w.sent {
+		if s.room == room && !counted[s.hash] && slices.ContainsFunc(w.places[s.hash], func(seq uint64) bool { return unread[seq] }) {
+			n[s.by]++
+			counted[s.hash] = true
+		}
+	}
+	return n
+}
+
+func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []present) error {
+	at, err := w.shownAt(ctx, room)
 	if err != nil {
 		return err
 	}
 	var faults []error
-	for i, d := range in {
+	for _, d := range in {
 		lines, err := d.engine.History(ctx, room, 0, 0, true)
 		if err != nil {
 			return fmt.Errorf("%s reads %s: %w", d, room, err)
@@ -165,12 +261,20 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID) error {
 				faults = append(faults, fmt.Errorf("%s shows %q %d times", d, text, n))
 			}
 		}
-		for _, s := range w.said {
+		again := w.unreadOf(room, unread)
+		for i, s := range w.said {
+			if i < w.lost && i >= w.saved && s.by.gone {
+				continue // a restore lost it, and with its sender's device who could say it again
+			}
 			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
-			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.places[s.hash], told) || absent(recs[i], past, lines, d, s.seq) {
+			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.places[s.hash], told) || slices.ContainsFunc(at[s.id], told) || absent(d.rec, past, lines, d.device, s.seq) {
 				continue
 			}
-			faults = append(faults, fmt.Errorf("%s: %s lacks %q (seq %d, joined at %d) and says nothing about it", room, d, s.text, s.seq, recs[i].Joined))
+			if i < w.lost && again[s.by] > 0 {
+				again[s.by]-- // it was said again, in another entry, and that one is told of
+				continue
+			}
+			faults = append(faults, fmt.Errorf("%s: %s lacks %q (seq %d, shown at %d, joined at %d) and says nothing about it", room, d, s.text, s.seq, at[s.id], d.rec.Joined))
 		}
 	}
 	return errors.Join(faults...)

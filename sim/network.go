@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -200,3 +201,40 @@ func ask(ctx context.Context, serve http.Handler, r client.Request, body []byte)
 
 // Dial implements client.Transport: a simulated device has no socket, it reads.
 func (n *Network) Dial(context.Context, string) (client.Socket, error) { return nil, errSocket }
+
+// sent is an entry that a device asked the service to append.
+type sent struct {
+	room delivery.RoomID
+	hash [32]byte
+	by   *device
+}
+
+// sending is the network as one device sees it. What it asks to append is noted.
+type sending struct {
+	*Network
+	w *World
+	d *device
+}
+
+// Do implements client.Transport.
+func (s sending) Do(ctx context.Context, r client.Request) (client.Response, error) {
+	path, tail := strings.CutSuffix(r.URL, "/append")
+	if !tail || r.Body == nil {
+		return s.Network.Do(ctx, r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return client.Response{}, fmt.Errorf("sim: read a body: %w", err)
+	}
+	room, err := delivery.ParseRoomID(path[strings.LastIndexByte(path, '/')+1:])
+	if err != nil {
+		return client.Response{}, fmt.Errorf("sim: an append to %s: %w", r.URL, err)
+	}
+	a, err := delivery.ParseAppend(body)
+	if err != nil {
+		return client.Response{}, fmt.Errorf("sim: an append to %s: %w", r.URL, err)
+	}
+	s.w.sent = append(s.w.sent, sent{room, sha256.Sum256(a.Entry), s.d})
+	r.Body = bytes.NewReader(body)
+	return s.Network.Do(ctx, r)
+}

@@ -48,7 +48,7 @@ const serverURL = "http://sim.example"
 func (w *World) config(d *device) sdk.Config {
 	d.crash = &crashing{Store: d.store}
 	return sdk.Config{
-		Store: d.crash, Transport: w.network, SealKey: make([]byte, sdk.SealKeySize), Random: w.secret, Now: w.clock.Now,
+		Store: d.crash, Transport: sending{w.network, w, d}, SealKey: make([]byte, sdk.SealKeySize), Random: w.secret, Now: w.clock.Now,
 		Host: "host of " + d.label, Sleep: noSleep, Warn: func(format string, args ...any) { w.tell("    "+d.label+" warns: "+format, args...) },
 	}
 }
@@ -123,11 +123,15 @@ func (w *World) usable() (out []*device) {
 	return out
 }
 
-// tolerable is what a person may meet in this world at this time: after a restore also
-// a chat in which a device goes on only when others, whom it knows, have.
+// tolerable is what a person may meet in this world at this time.
 func (w *World) tolerable(err error) bool {
-	return tolerable(err) || w.done && errors.Is(err, sdk.ErrStuck)
+	return tolerable(err) || w.mayBeStuck() && errors.Is(err, sdk.ErrStuck)
 }
+
+// mayBeStuck reports whether there may be a chat in which a device goes on only when
+// somebody whom it knows has changed it: after a restore, and after an absence in which
+// nobody it knew did.
+func (w *World) mayBeStuck() bool { return w.done || w.tally.Weeks > 0 }
 
 // tolerable reports whether an error is what a person may meet in this world:
 // the network, the service, a crash, or a room that went on. Everything else

@@ -15,6 +15,7 @@ type Tally struct {
 	Raced     int // requests to append that somebody else's action came before
 	Answers   int // messages of bots
 	BotStarts int // restarts of bots
+	Outside   int // devices that said at the end that a chat went on without them
 }
 
 // need is one number that must not be zero.

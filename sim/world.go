@@ -42,12 +42,14 @@ type World struct {
 	people  []*person
 	rooms   []delivery.RoomID
 	said    []said
+	lost    int // messages said when the service was restored last
 	saved   int // messages said when the backup was taken; -1 = there is none
 	words   int
 	tally   Tally
 	racing  bool // somebody acts within another's request
 	done    bool // a restore has happened
 	replied map[content.MessageID]bool
+	sent    []sent                // what devices asked the service to append, in its order
 	places  map[[32]byte][]uint64 // where entries stand or stood in their room's log, by SHA-256
 	story   []string
 	closers []func() error
@@ -92,7 +94,14 @@ func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // Run lives through the plan and then lets everybody come to rest. Any error is
 // a fault of the software under test, and so is what Judge finds.
-func (w *World) Run(ctx context.Context) error {
+func (w *World) Run(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil && w.service.running() {
+			for _, room := range w.rooms {
+				err = errors.Join(err, w.describe(ctx, room))
+			}
+		}
+	}()
 	if err := w.service.start(ctx); err != nil {
 		return err
 	}
@@ -101,7 +110,7 @@ func (w *World) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.firstRoom(ctx); err != nil {
+	if err = w.firstRoom(ctx); err != nil {
 		return err
 	}
 	w.network.SetFaults(w.Faults)
@@ -185,7 +194,7 @@ func (w *World) weather(ctx context.Context, step int) error {
 		}
 		if w.Backup && w.saved >= 0 && step > w.Steps/2 && w.tally.Restores == 0 || w.done && step > w.Steps*3/4 && w.tally.Restores == 1 {
 			w.tell("%d: the service is restored from the backup", step)
-			w.done = true
+			w.done, w.lost = true, len(w.said)
 			w.tally.Restores++
 			w.tally.Behind += len(w.said) - w.saved
 			if err := w.service.restore(ctx, filepath.Join(w.dir, "backup")); err != nil {
