@@ -88,8 +88,11 @@ func (c *Config) check() error {
 	fault := func(setting, format string, args ...any) {
 		faults = append(faults, Fault{Setting: setting, Text: fmt.Sprintf(format, args...)})
 	}
-	for _, a := range []struct{ name, addr string }{{"listen", c.Listen}, {"metrics.bind", c.MetricsListen}} {
-		if _, _, err := net.SplitHostPort(a.addr); err != nil && a.addr != "off" {
+	for _, a := range []struct {
+		name, addr string
+		off        bool // may be "off"
+	}{{"listen", c.Listen, false}, {"metrics.bind", c.MetricsListen, true}} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil && !(a.off && a.addr == "off") {
 			fault(a.name, "%q is not host:port", a.addr)
 		}
 	}

@@ -121,6 +121,14 @@ func TestConfigurationNamesEveryFault(t *testing.T) {
 	}
 }
 
+// TestOnlyMetricsAreSwitchedOff: a service that listens nowhere is none.
+func TestOnlyMetricsAreSwitchedOff(t *testing.T) {
+	c := Config{Listen: "off", MetricsListen: "off"}
+	if err := c.check(); err == nil || !strings.Contains(err.Error(), `listen: "off" is not host:port`) || strings.Contains(err.Error(), "metrics") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

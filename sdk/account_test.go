@@ -131,3 +131,66 @@ func TestAProfileIsChangedAgainAfterALostAnswer(t *testing.T) {
 		t.Errorf("the phrase brings back %q", name)
 	}
 }
+
+// TestASealKeyHasItsSize: a key that was cut or padded opens nothing and seals nothing.
+func TestASealKeyHasItsSize(t *testing.T) {
+	h := newHome(t)
+	ada := newPerson(t, h, "ada")
+	must(t, ada.Close())
+	for _, size := range []int{0, 16, sdk.SealKeySize - 1, sdk.SealKeySize + 1} {
+		c := ada.config()
+		c.SealKey = bytes.Repeat([]byte{7}, size)
+		if _, err := sdk.Open(t.Context(), c); !errors.Is(err, sdk.ErrSeal) {
+			t.Errorf("a key of %d bytes: %v", size, err)
+		}
+		must(t, c.Store.Close())
+	}
+}
+
+// TestNobodyIsTheirOwnOther: no chat with oneself, and who goes leaves.
+func TestNobodyIsTheirOwnOther(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	if _, err := ada.Direct(ctx, ada.Identity()); !errors.Is(err, sdk.ErrYourself) {
+		t.Errorf("a chat with oneself: %v", err)
+	}
+	if err := ada.Remove(ctx, ada.room("Tea"), ada.Identity()); !errors.Is(err, sdk.ErrYourself) {
+		t.Errorf("removing oneself: %v", err)
+	}
+}
+
+// TestADirectRoomIsNotPublic: whatever it is to be called.
+func TestADirectRoomIsNotPublic(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.Direct(ctx, bob.Identity())
+	must(t, err)
+	for _, title := range []string{"", "We two"} {
+		if err := ada.Publish(ctx, room, title, ""); !errors.Is(err, sdk.ErrDirect) {
+			t.Errorf("%q: %v", title, err)
+		}
+	}
+}
+
+// TestANewDeviceIsSilentAboutWhatMovedOn: a room whose conversation goes on elsewhere
+// cannot be entered, and nothing is wrong with that.
+func TestANewDeviceIsSilentAboutWhatMovedOn(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room := ada.room("Tea")
+	ada.invite(room, bob)
+	next, err := ada.Succeed(ctx, room, sdk.Suites()[1], "")
+	must(t, err)
+	tablet := &person{t: t, path: filepath.Join(t.TempDir(), "tablet.db"), seal: bytes.Repeat([]byte{9}, sdk.SealKeySize), words: ada.words}
+	c := tablet.config()
+	c.Warn = func(format string, args ...any) { t.Errorf("it is told: "+format, args...) }
+	tablet.Engine, err = sdk.Restore(ctx, c, h.url, ada.words)
+	must(t, err)
+	t.Cleanup(func() { _ = tablet.Close() })
+	must(t, tablet.Sync(ctx))
+	ada.say(next, "on we go")
+	tablet.reads(next, "on we go")
+}

@@ -43,6 +43,8 @@ var (
 	ErrChanged = errors.New("this username belongs to somebody else than before: compare safety numbers")
 	// ErrStuck: the room's last commit breaks the rules or cannot be read.
 	ErrStuck = errors.New("the chat is stuck: its last change cannot be processed here")
+	// ErrYourself: it is about somebody else, and names this account.
+	ErrYourself = errors.New("that is this account itself")
 	// ErrDirect: a direct room has exactly two people.
 	ErrDirect = errors.New("a direct chat has exactly two people")
 	// ErrNoFile: the message carries no file.

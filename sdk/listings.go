@@ -58,8 +58,11 @@ func (e *Engine) Publish(ctx context.Context, id delivery.RoomID, title, about s
 	if err != nil {
 		return err
 	}
-	own := r.rec.Title
+	own, kind := r.rec.Title, r.rec.Kind
 	done()
+	if kind != delivery.RoomGroup {
+		return ErrDirect
+	}
 	title = cmp.Or(title, own)
 	if title == "" || len(title) > MaxListingTitle || len(about) > MaxListingAbout || !utf8.ValidString(title+about) {
 		return fmt.Errorf("%w: in public a title has 1 to %d bytes and a description at most %d", identity.ErrFormat, MaxListingTitle, MaxListingAbout)

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -484,6 +485,6 @@ func (e *Engine) Requests(ctx context.Context) (out []Request, err error) {
 		out, err = scan[Request](tx, TableRequest, "")
 		return err
 	})
-	slices.SortFunc(out, func(a, b Request) int { return int(a.TimeMS - b.TimeMS) })
+	slices.SortFunc(out, func(a, b Request) int { return cmp.Compare(a.TimeMS, b.TimeMS) })
 	return out, err
 }

@@ -49,10 +49,10 @@ func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.
 }
 
 // DirectIn is [Engine.Direct] in a suite of [Suites] when the room is made
-// (ErrSuite). One that is there keeps its own: [Engine.Succeed] changes it.
+// (ErrSuite, ErrYourself). One that is there keeps its own: [Engine.Succeed] changes it.
 func (e *Engine) DirectIn(ctx context.Context, suite wire.CipherSuite, with identity.PublicKey) (delivery.RoomID, error) {
 	if with == e.account.Identity {
-		return delivery.RoomID{}, fmt.Errorf("%w: the other is this account", ErrDirect)
+		return delivery.RoomID{}, ErrYourself
 	}
 	var known *delivery.RoomID
 	err := e.Store.View(ctx, func(tx Tx) error {
@@ -308,8 +308,8 @@ func (e *Engine) announceNow(ctx context.Context, r *room) error {
 }
 
 // Remove takes an identity with all its devices out of a room, in one commit. Only
-// an admin may ([delivery.CodeRefused]); who is not there is no error (ErrDirect for
-// this account itself, which leaves, and outside of groups).
+// an admin may ([delivery.CodeRefused]); who is not there is no error (ErrYourself,
+// who leaves; ErrDirect outside of groups).
 func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.PublicKey) error {
 	r, done, err := e.writable(ctx, id)
 	if err != nil {
@@ -320,7 +320,7 @@ func (e *Engine) Remove(ctx context.Context, id delivery.RoomID, who identity.Pu
 		return ErrDirect
 	}
 	if who == e.account.Identity {
-		return fmt.Errorf("%w: leave the chat instead", ErrDirect)
+		return ErrYourself
 	}
 	return e.commit(ctx, r, func(context.Context) ([]wire.Proposal, bool, error) {
 		if r.state.roster.Has(who) == 0 {

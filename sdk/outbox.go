@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (e *Engine) Outbox(ctx context.Context) (out []Unsent, err error) {
 		}
 		return err
 	})
-	slices.SortStableFunc(out, func(a, b Unsent) int { return int(a.TimeMS - b.TimeMS) })
+	slices.SortStableFunc(out, func(a, b Unsent) int { return cmp.Compare(a.TimeMS, b.TimeMS) })
 	return out, err
 }
 

@@ -313,6 +313,9 @@ func (e *Engine) joinOwnRooms(ctx context.Context) error {
 				e.Warn("%s", lateRoom)
 				continue
 			}
+			if delivery.CodeOf(err) == delivery.CodeSucceeded {
+				continue // what is said is said in the successor, and this device enters that
+			}
 			e.Warn("a chat of another device of this account cannot be entered: %v", err)
 		}
 	}

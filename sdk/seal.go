@@ -15,6 +15,9 @@ import (
 const SealKeySize = 32
 
 func gcm(key []byte, purpose string) (cipher.AEAD, error) {
+	if len(key) != SealKeySize {
+		return nil, fmt.Errorf("%w: a key of %d bytes, not %d", ErrSeal, len(key), SealKeySize)
+	}
 	k, err := hkdf.Key(sha256.New, key, nil, "compax-seal-v1 "+purpose, 32)
 	if err != nil {
 		return nil, fmt.Errorf("sdk: derive a sealing key: %w", err)

@@ -255,7 +255,7 @@ func checkProfile(r local.EditAccountRequest) error {
 			return usage("--name is empty")
 		case len(n) > identity.MaxDisplayName:
 			return usage("--name has more than %d bytes", identity.MaxDisplayName)
-		case !utf8.ValidString(n) || clean(n) != n || strings.ContainsAny(n, "\n\t"):
+		case !visible(n):
 			return usage("--name has characters that are not to be seen: line breaks, controls, changes of direction")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -131,6 +132,7 @@ Every command takes --json: one JSON object a line, errors too.
 			a.json = flagBool(cmd, "json")
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetVersionTemplate("compax {{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "one JSON object a line on standard output, errors too")
@@ -161,6 +163,23 @@ Every command takes --json: one JSON object a line, errors too.
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns)))
 	return root
+}
+
+// flagError says what a flag wants that got something else.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	f := invalid.GetFlag()
+	want := "a number of at most 18 digits"
+	switch f.Value.Type() {
+	case "bool":
+		want = "true or false"
+	case "duration":
+		want = "a time such as 90s or 5m"
+	}
+	return fmt.Errorf("--%s: %q is not %s", f.Name, invalid.GetValue(), want)
 }
 
 const (

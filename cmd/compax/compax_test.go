@@ -315,6 +315,14 @@ func TestWrongPhrases(t *testing.T) {
 func TestRevokeAsksForThePhraseOnlyWhenItIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	device := strings.Repeat("ab", 16)
+	w.wants(2, "devices", "revoke", device) // it is nobody's
+	w.wants(0, "devices", "revoke", device, "--force")
+	w.fake.asked = nil
+	id, err := identity.ParseDeviceID(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fake.devices = []local.Device{{Device: id}}
 	w.wants(0, "devices", "revoke", device)
 	w.fake.fail, w.in = sdk.ErrNoKey, strings.Repeat("abandon ", 23)+"art"
 	w.wants(0, "devices", "revoke", device)
@@ -324,6 +332,62 @@ func TestRevokeAsksForThePhraseOnlyWhenItIsNeeded(t *testing.T) {
 	if !reflect.DeepEqual(w.fake.asked, want) {
 		t.Errorf("asked %q, want %q", w.fake.asked, want)
 	}
+}
+
+// TestWhatCannotBeSentIsRefusedAtOnce: a folder, a pipe that nobody writes into, a
+// reaction or a title that drives a terminal, a place that does not exist.
+func TestWhatCannotBeSentIsRefusedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"is a folder", []string{"send", "Tea", "--file", dir}},
+		{"is no file", []string{"send", "Tea", "--file", pipe}},
+		{"no such file", []string{"send", "Tea", "--file", filepath.Join(dir, "none")}},
+		{"there is no folder", []string{"get", "Tea", "5", "-o", filepath.Join(dir, "none", "x")}},
+		{"not a directory", []string{"get", "Tea", "5", "-o", filepath.Join(pipe, "x")}},
+		{"a reaction is an emoji", []string{"react", "Tea", "5", " "}},
+		{"a reaction is an emoji", []string{"react", "Tea", "5", "\x1b[31m"}},
+		{"a reaction is an emoji", []string{"react", "Tea", "5", strings.Repeat("a", 65)}},
+		{"not to be seen", []string{"room", "new", "--title", "\x1b]0;x\x07"}},
+		{"not to be seen", []string{"room", "rename", "Tea", "two\nlines"}},
+		{"nothing to look for", []string{"search", " "}},
+		{"no UTF-8", []string{"search", "\xff"}},
+		{"begin one: compax room new --direct @dora", []string{"send", "@dora", "hello"}},
+		{`--limit: "99999999999999999999" is not a number`, []string{"history", "Tea", "--limit", "99999999999999999999"}},
+		{`--timeout: "soon" is not a time such as 90s`, []string{"listen", "--timeout", "soon"}},
+		{`--events: "perhaps" is not true or false`, []string{"listen", "--events=perhaps"}},
+	} {
+		w.wants(2, c.args...)
+		if !strings.Contains(w.err.String(), c.says) || strings.Contains(w.err.String(), "strconv") || strings.Contains(w.err.String(), "\x1b") {
+			t.Errorf("%q: says %q, not %q", c.args, &w.err, c.says)
+		}
+	}
+	if len(w.fake.asked) > 0 {
+		t.Errorf("asked %q", w.fake.asked)
+	}
+}
+
+// TestAChatThatMovedOnKeepsItsTitle: it names the chat in which something can be said,
+// and the old one when there is no other.
+func TestAChatThatMovedOnKeepsItsTitle(t *testing.T) {
+	w := newWorld(t)
+	old := local.Chat{Chat: delivery.RoomID{1, 15: 9}, Title: "Tea", Status: string(sdk.StatusSucceeded)}
+	w.fake.chats = append(w.fake.chats, old)
+	w.wants(0, "send", "Tea", "hello", "--json")
+	if w.object()["chat"] != teaRoom.String() {
+		t.Errorf("said in %s", &w.out)
+	}
+	w.fake.chats = append(w.fake.chats, local.Chat{Chat: delivery.RoomID{1, 15: 10}, Title: "Tea", Status: string(sdk.StatusOpen)})
+	w.wants(2, "send", "Tea", "hello")
+	w.fake.chats = []local.Chat{old}
+	w.wants(0, "history", "Tea")
 }
 
 // TestAnAccountIsEdited: what is given changes and the rest stays; what cannot be shown

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,15 +21,22 @@ func (a *app) devicesCommand() *cobra.Command {
 			return a.showDevices(devices)
 		})
 	})
+	var force bool
 	revoke := command("revoke DEVICE", "End a device for good", args("DEVICE"), func(cmd *cobra.Command, args []string) error {
 		device, err := identity.ParseDeviceID(args[0])
 		if err != nil {
 			return hint(usage("%q is no device", args[0]), "compax devices lists them")
 		}
 		return a.withLocal(cmd.Context(), func(ctx context.Context, p local.Profile) error {
+			if !force {
+				if err := isListed(ctx, p, device); err != nil {
+					return err
+				}
+			}
 			return a.revoke(ctx, p, device)
 		})
 	})
+	revoke.Flags().BoolVar(&force, "force", false, "also a device that the service does not list")
 	revoke.Long = `Ends a device for good: it is logged out within a second, leaves every room and
 reads nothing after. A device that does not hold the account's key asks for the
 recovery phrase, on standard input.`
@@ -71,6 +79,16 @@ func (a *app) showDevices(devices []local.Device) error {
 		a.say("This is the account's only device. A further one: compax devices ticket")
 	}
 	return nil
+}
+
+// isListed refuses a device that is none of the account's: a revocation is for good, and
+// another id is a slip of the hand. A service that was restored may not list one that is.
+func isListed(ctx context.Context, p local.Profile, device identity.DeviceID) error {
+	devices, err := p.Devices(ctx, local.None{})
+	if err != nil || slices.ContainsFunc(devices, func(d local.Device) bool { return d.Device == device }) {
+		return err
+	}
+	return hint(usage("%s is no device of this account", device), "compax devices lists them; --force revokes it all the same")
 }
 
 // revoke asks for the phrase only when it is needed.

@@ -37,6 +37,7 @@ var engineFaults = []struct {
 	{sdk.ErrSeal, "seal", exitRefused, "put back the seal.key that belongs to this profile, or restore the account in another profile"},
 	{sdk.ErrChanged, "changed", exitRefused, "compare safety numbers: compax verify"},
 	{sdk.ErrStuck, "stuck", exitRefused, "the others have to make a change that can be read, or a new room"},
+	{sdk.ErrYourself, "yourself", exitRefused, "name somebody else; who wants to go leaves: compax room leave"},
 	{sdk.ErrDirect, "direct", exitRefused, "make a group: compax room new --title TITLE"},
 	{sdk.ErrNoFile, "no_file", exitRefused, ""},
 	{sdk.ErrNotWaiting, "not_waiting", exitUsage, "compax outbox lists them"},
@@ -49,7 +50,7 @@ func engineFault(err error) *local.Error {
 	for _, f := range engineFaults {
 		if errors.Is(err, f.is) {
 			detail := tidy(err.Error())
-			if f.is == sdk.ErrRevoked {
+			if f.is == sdk.ErrRevoked || f.is == sdk.ErrNotListed {
 				detail = f.is.Error() // the service's words for it say the same
 			}
 			return &local.Error{Code: f.code, Exit: f.exit, Detail: detail, Hint: f.hint}

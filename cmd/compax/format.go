@@ -69,6 +69,9 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 }
 
+// visible reports whether a text can stand on one line as it is.
+func visible(text string) bool { return clean(text) == text && !strings.ContainsAny(text, "\n\t") }
+
 // line is a text on one line, clean.
 func line(text string) string {
 	return strings.Join(strings.Fields(clean(text)), " ")

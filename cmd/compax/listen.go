@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -217,6 +219,12 @@ the service cannot.`
 			return usage("--limit is at least 1")
 		}
 		req.Text = args[0]
+		switch {
+		case strings.TrimSpace(req.Text) == "":
+			return hint(usage("there is nothing to look for"), "compax history shows all of a chat")
+		case !utf8.ValidString(req.Text):
+			return usage("what is looked for is no UTF-8")
+		}
 		return a.with(cmd.Context(), func(ctx context.Context, p local.Profile) error {
 			if in != "" {
 				id, err := chat(ctx, p, in)

@@ -124,6 +124,9 @@ func titled(title string) error {
 	if title == "" || len(title) > content.MaxTitle || !utf8.ValidString(title) {
 		return usage("a title has 1 to %d bytes of UTF-8", content.MaxTitle)
 	}
+	if !visible(title) {
+		return usage("a title has no characters that are not to be seen: line breaks, controls, changes of direction")
+	}
 	return nil
 }
 

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/sdk/local"
 )
@@ -74,17 +76,22 @@ with --json). A file is not: send it again, and its upload goes on where it stop
 
 // sendable is the absolute path of a file that can be read.
 func sendable(path string) (string, error) {
+	info, err := os.Stat(path) // first: opening a pipe waits for who writes into it
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case info.IsDir():
+		return "", hint(usage("%s is a folder", path), "send its files one by one, or an archive of it")
+	case !info.Mode().IsRegular():
+		return "", usage("%s is no file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if err := f.Close(); err != nil {
 		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", usage("%s is no file", path)
 	}
 	if !utf8.ValidString(filepath.Base(path)) {
 		return "", hint(usage("the file's name is no UTF-8"), "rename it, or send a copy")
@@ -143,9 +150,9 @@ func (a *app) reactCommand() *cobra.Command {
 	var remove bool
 	cmd := a.onMessage("react CHAT SEQ EMOJI", "React to a message", []string{"EMOJI"},
 		func(ctx context.Context, p local.Profile, chat delivery.RoomID, seq uint64, rest []string) error {
-			emoji, err := a.words(rest[0])
-			if err != nil {
-				return err
+			emoji := strings.TrimSpace(rest[0])
+			if emoji == "" || !visible(emoji) || len(emoji) > content.MaxReaction {
+				return usage("a reaction is an emoji, or at most %d bytes of text", content.MaxReaction)
 			}
 			sent, err := p.React(ctx, local.ReactRequest{Key: newKey(), Chat: chat, Seq: seq, Emoji: emoji, Remove: remove})
 			if err != nil {
@@ -194,6 +201,10 @@ func free(path string, force bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		folder := filepath.Dir(path)
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return usage("there is no folder %s to save it in", folder)
+		}
 		return nil
 	case err != nil:
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -79,10 +81,16 @@ func chat(ctx context.Context, p local.Profile, text string) (delivery.RoomID, e
 			found = append(found, c)
 		}
 	}
+	if going := slices.DeleteFunc(slices.Clone(found), over); len(going) > 0 {
+		found = going // a chat that has moved on keeps its title
+	}
 	switch len(found) {
 	case 1:
 		return found[0].Chat, nil
 	case 0:
+		if strings.HasPrefix(text, "@") {
+			return delivery.RoomID{}, hint(usage("there is no chat with %s yet", text), "begin one: compax room new --direct %s", text)
+		}
 		return delivery.RoomID{}, hint(usage("%q is no chat of this profile", text), "compax chats lists them")
 	}
 	ids := make([]string, len(found))
@@ -90,6 +98,15 @@ func chat(ctx context.Context, p local.Profile, text string) (delivery.RoomID, e
 		ids[i] = c.Chat.String()
 	}
 	return delivery.RoomID{}, hint(usage("%q may be any of %d chats", text, len(found)), "%s", strings.Join(ids, ", "))
+}
+
+// over reports whether nothing can be said in a chat any more.
+func over(c local.Chat) bool {
+	switch sdk.Status(c.Status) {
+	case sdk.StatusOut, sdk.StatusLeft, sdk.StatusSucceeded:
+		return true
+	}
+	return false
 }
 
 // minPrefix is how much of a chat's id is enough to name it, in characters. The

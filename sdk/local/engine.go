@@ -291,6 +291,9 @@ func (e engine) Safety(ctx context.Context, r SafetyRequest) (Safety, error) {
 	if err != nil {
 		return Safety{}, err
 	}
+	if other == e.Identity() {
+		return Safety{}, sdk.ErrYourself
+	}
 	if r.Confirm {
 		if err := e.Verify(ctx, other, false); err != nil {
 			return Safety{}, err

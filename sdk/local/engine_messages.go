@@ -162,8 +162,8 @@ func (e engine) download(ctx context.Context, a content.Attachment, part string,
 	})
 }
 
-// open decrypts part to a file beside path and renames it when it is whole and
-// durable.
+// open decrypts part to a file beside path and renames it when it is whole and its
+// bytes are durable. Its name need not be: what a crash takes can be got again.
 func open(a content.Attachment, part, path string) (err error) {
 	src, err := os.Open(part)
 	if err != nil {
@@ -176,7 +176,8 @@ func open(a content.Attachment, part, path string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, dst.Close(), os.Remove(dst.Name()))
+			_ = dst.Close() // closed already when renaming failed
+			err = errors.Join(err, os.Remove(dst.Name()))
 		}
 	}()
 	out := bufio.NewWriterSize(dst, 1<<18)
@@ -187,10 +188,7 @@ func open(a content.Attachment, part, path string) (err error) {
 		return err
 	}
 	if err := dst.Close(); err != nil {
-		return errors.Join(err, os.Remove(dst.Name()))
+		return err
 	}
-	if err := os.Rename(dst.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(dst.Name()))
-	}
-	return nil
+	return os.Rename(dst.Name(), path)
 }
