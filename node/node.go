@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -59,7 +60,15 @@ func New(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	dir := filepath.Join(c.Dir, "server")
+	_, there := os.Stat(dir)
 	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	// A restore that began in between is seen now, or sees the folder.
+	if err := notHalfRestored(c.Dir); err != nil {
+		if errors.Is(there, fs.ErrNotExist) {
+			_ = os.Remove(dir) // only while nothing is in it
+		}
 		return nil, err
 	}
 	if err := n.acquire(ctx, dir); err != nil {

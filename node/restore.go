@@ -66,6 +66,10 @@ func Restore(ctx context.Context, r io.Reader, o RestoreOptions) (out Restored, 
 	if err := writeFile(filepath.Join(o.Dir, restoringName), nil); err != nil {
 		return out, err
 	}
+	// A first start that came in between has made its folder by now, or sees the mark.
+	if err := mustHoldNothingElse(o.Dir); err != nil {
+		return out, errors.Join(err, remove(o.Dir, restoringName))
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(o.Dir, "server")), remove(o.Dir, tokenName), remove(o.Dir, restoredName), remove(o.Dir, restoringName))
@@ -325,6 +329,20 @@ func mustBeEmpty(dir string) error {
 		}
 		if e.Name() != "lost+found" {
 			return fmt.Errorf("%w: %s holds %s", ErrNotEmpty, dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// mustHoldNothingElse is mustBeEmpty for a directory with this restore's own mark.
+func mustHoldNothingElse(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.Name() != restoringName && e.Name() != "lost+found" {
+			return fmt.Errorf("%w: %s holds %s by now", ErrNotEmpty, dir, e.Name())
 		}
 	}
 	return nil

@@ -108,7 +108,7 @@ func (v *service) restore(ctx context.Context, from string) error {
 	return errors.Join(server.StartIncarnation(ctx, store, v.clock.Now()), store.Close())
 }
 
-// copyTree copies a folder; lock files are left out.
+// copyTree copies a folder.
 func copyTree(to, from string) error {
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
