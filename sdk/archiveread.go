@@ -366,7 +366,10 @@ type Past struct {
 	// Before is the seq with which it came in, when other devices of the account
 	// were there before; 0 when none was.
 	Before uint64
-	Read   []Span // what the archive had of it
+	// Never: this device was not in the room at all. Other devices of the account were,
+	// up to Before.
+	Never bool
+	Read  []Span // what the archive had of it
 	// Missing is what it cannot show and no device is known to have archived: said
 	// since one wrote to the archive last, or never read by one.
 	Missing []Span
@@ -405,7 +408,7 @@ func (e *Engine) PastOf(ctx context.Context, id delivery.RoomID) (Past, error) {
 		}
 		missing := missingOf(rec, p, kept)
 		out = Past{
-			Before: rec.Past, From: p.From, Going: wanted && w.NextMS == 0, Read: p.Spans.within(1, max(rec.Past, 1)-1),
+			Before: rec.Past, Never: rec.Past > 0 && rec.Joined == 0, From: p.From, Going: wanted && w.NextMS == 0, Read: p.Spans.within(1, max(rec.Past, 1)-1),
 			Withheld: missing.within(1, kept.Archived), Missing: missing.within(kept.Archived+1, math.MaxUint64),
 		}
 		for _, g := range rec.Gaps {

@@ -154,6 +154,11 @@ func (r *room) save(tx Tx) error {
 	if _, err := get(tx, TableRoom, r.rec.ID.String(), &stored); err != nil {
 		return err
 	}
+	if stored.Status != r.rec.Status { // the snapshot tells it to devices that come later
+		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
+			return err
+		}
+	}
 	r.rec.Renew, r.rec.Read = cmp.Or(r.rec.Renew, stored.Renew), max(r.rec.Read, stored.Read)
 	if r.state.group != nil {
 		r.rec.Epoch, r.rec.Suite = r.state.group.Epoch(), r.state.group.CipherSuite()

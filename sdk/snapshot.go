@@ -32,6 +32,9 @@ type snapshotRoom struct {
 	Left      bool   `json:"left,omitempty"`
 	Archived  uint64 `json:"archived,omitempty"` // the archive reaches up to it
 	Bare      spans  `json:"bare,omitempty"`     // of which nothing had to be archived
+	// Closed is what a new device needs to show a room that the account has left, or
+	// that goes on elsewhere; nil = the account is in it.
+	Closed *closedRoom `json:"closed,omitempty"`
 }
 
 const (
@@ -204,6 +207,7 @@ func (e *Engine) merge(ctx context.Context, s *snapshot) error {
 				return err
 			}
 			kept.Archived, kept.Bare = max(kept.Archived, a.To), kept.Bare.with(a.Bare...).widest(archiveBare)
+			kept.Closed = r.closed(kept.Closed)
 			s.Rooms[r.ID.String()] = kept
 		}
 		people, err := scan[Person](tx, TablePerson, "")
@@ -244,6 +248,9 @@ func (e *Engine) readSnapshot(ctx context.Context) (found bool, err error) {
 		}
 		for id, r := range s.Rooms {
 			if err := put(tx, TableSetting, settingKept+id, r); err != nil {
+				return err
+			}
+			if err := e.showClosed(tx, id, r); err != nil {
 				return err
 			}
 		}

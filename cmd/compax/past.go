@@ -63,7 +63,10 @@ func pastSentences(p local.Past) (out []string) {
 	if p.Before == 0 && len(p.Missing) == 0 && len(p.Withheld) == 0 {
 		return nil
 	}
-	if p.Before > 0 {
+	switch {
+	case p.Never:
+		out = append(out, "this device was never in the chat")
+	case p.Before > 0:
 		out = append(out, fmt.Sprintf("this device came into the chat at %d", p.Before))
 	}
 	if len(p.Read) > 0 {

@@ -14,6 +14,7 @@ type Archived struct {
 // Past is what a chat's history has of the time before this device came in.
 type Past struct {
 	Before  uint64     `json:"before"`            // with which seq it came in; 0 = it was there first
+	Never   bool       `json:"never,omitempty"`   // this device was not in the chat at all
 	Read    []sdk.Span `json:"read,omitempty"`    // what the archive had
 	Missing []sdk.Span `json:"missing,omitempty"` // what no device has archived
 	// Withheld is what cannot be shown though another device had archived it.
@@ -30,7 +31,7 @@ func (e engine) Archive(ctx context.Context, _ None) (Archived, error) {
 func (e engine) Past(ctx context.Context, r RoomRequest) (Past, error) {
 	p, err := e.PastOf(ctx, r.Chat)
 	return Past{
-		Before: p.Before, Read: p.Read, Missing: p.Missing, Withheld: p.Withheld, Going: p.Going, Days: p.Days,
+		Before: p.Before, Never: p.Never, Read: p.Read, Missing: p.Missing, Withheld: p.Withheld, Going: p.Going, Days: p.Days,
 	}, err
 }
 
