@@ -117,7 +117,8 @@ const (
 	settingCounter    = "counter"      // what the service holds
 	settingNext       = "counter.next" // what it will hold when a login is answered
 	settingHost       = "host"
-	settingCopied     = "copied" // rooms that another copy came into are still to be entered
+	settingCopied     = "copied"  // rooms that another copy came into are still to be entered
+	settingComing     = "coming." // and the id of a room that this device may have a leaf in by an external commit
 	settingSnapshot   = "snapshot.version"
 	settingDirty      = "snapshot.dirty"
 	settingRevoked    = "revoked"

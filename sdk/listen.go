@@ -37,12 +37,11 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 		if err != nil {
 			return err
 		}
+		ahead := l.Since != nil && *l.Since > r.rec.Cursor
 		done()
-		if l.Since != nil {
-			if *l.Since > r.rec.Cursor {
-				if err := e.Refresh(ctx, *l.Room); err != nil {
-					return err
-				}
+		if ahead {
+			if err := e.Refresh(ctx, *l.Room); err != nil {
+				return err
 			}
 		}
 	}

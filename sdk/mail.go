@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/mls"
 )
@@ -152,7 +153,7 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	if friend.Contact || inviter.Identity == e.account.Identity || succeeds || asked {
 		joined, s, err := e.tryWelcome(ctx, id, m.Epoch, m.Welcome, inviter)
 		if err != nil {
-			if isNet(err) {
+			if isNet(err) || errors.Is(err, client.ErrGarbage) { // the service's fault, not the invitation's
 				return false, err
 			}
 			e.Warn("an invitation cannot be used: %v", err)
@@ -312,6 +313,9 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 			return err
 		}
 		if err := tx.Delete(TableSetting, askedPrefix+id.String()); err != nil {
+			return err
+		}
+		if err := tx.Delete(TableSetting, settingComing+id.String()); err != nil {
 			return err
 		}
 		if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {

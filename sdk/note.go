@@ -298,7 +298,7 @@ func (e *Engine) deleted(tx Tx, l Line, m content.Message) error {
 		return err
 	}
 	for _, edit := range about {
-		if edit.Kind == LineEdit {
+		if edit.Kind == LineEdit && edit.From == l.From { // the original may not be here to say whose it is
 			edit.Text, edit.Content = "", nil
 			if err := tx.PutLine(edit); err != nil {
 				return err

@@ -40,9 +40,15 @@ type failedError struct {
 func (f *failedError) Unwrap() []error { return []error{f.error, ErrFailed} }
 
 // setAside takes a message that can never be sent out of the outbox, and keeps it
-// with the cause for a person to see. What no person wrote is forgotten.
+// with the cause for a person to see. What no person wrote is forgotten. One that
+// catching up has found in the log was sent: that is no error.
 func (e *Engine) setAside(ctx context.Context, w waiting, cause error) error {
+	arrived := false
 	err := e.Store.Update(ctx, func(tx Tx) error {
+		still, err := w.waits(tx)
+		if arrived = err == nil && !still; err != nil || arrived {
+			return err
+		}
 		if err := tx.Delete(TableOutbox, w.key()); err != nil {
 			return err
 		}
@@ -53,7 +59,18 @@ func (e *Engine) setAside(ctx context.Context, w waiting, cause error) error {
 		why := strings.SplitN(cause.Error(), "\n", 2)[0]
 		return put(tx, TableFailed, failedKey(w.Room, w.ID), refused{w, why, e.nowMS()})
 	})
+	if arrived && err == nil {
+		return nil
+	}
 	return &failedError{w.ID, errors.Join(cause, err)}
+}
+
+// waits reports whether a message is in the outbox still: catching up may have found
+// it in the log.
+func (w waiting) waits(tx Tx) (bool, error) {
+	var kept waiting
+	found, err := get(tx, TableOutbox, w.key(), &kept)
+	return found && kept.ID == w.ID, err
 }
 
 // line is what a waiting message says, and whether a person wrote it.

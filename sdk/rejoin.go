@@ -151,6 +151,11 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		if err := e.proven(ctx, r, o, g); err != nil {
 			return err
 		}
+		// Before it is sent: a device that never hears the answer has a leaf in a room
+		// that it does not know.
+		if err := e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingComing+id.String(), []byte{1}) }); err != nil {
+			return err
+		}
 		got, message, step, err := e.enterFromOutside(ctx, id, o)
 		if again(err) && delivery.CodeOf(err) != delivery.CodeHealing {
 			if err := e.pause(ctx, try, err); err != nil {
@@ -232,6 +237,9 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 			return err
 		}
 		if err := forgetFlying(tx, id); err != nil {
+			return err
+		}
+		if err := tx.Delete(TableSetting, settingComing+id.String()); err != nil {
 			return err
 		}
 		if err := writeDelta(tx, id, c.Delta); err != nil {
@@ -327,7 +335,7 @@ func (e *Engine) joinOwnRooms(ctx context.Context) error {
 
 // skipRoom: rooms that are here, that wait as requests, or that were left. Where
 // this device is in the room already its Welcome is on the way, unless it was
-// another copy of the profile that came in.
+// another copy of the profile that came in, or this device without hearing of it.
 func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView, copied bool) (skip bool, err error) {
 	err = e.Store.View(ctx, func(tx Tx) error {
 		var rec Room
@@ -344,7 +352,11 @@ func (e *Engine) skipRoom(ctx context.Context, v delivery.RoomView, copied bool)
 			return err
 		}
 		declined, err := tx.Get(TableSetting, "declined."+v.Room.String())
-		skip = found && rec.Status != StatusOut || waits != nil || declined != nil || kept.Left || v.Member && !copied
+		if err != nil {
+			return err
+		}
+		coming, err := tx.Get(TableSetting, settingComing+v.Room.String())
+		skip = found && rec.Status != StatusOut || waits != nil || declined != nil || kept.Left || v.Member && !copied && coming == nil
 		return err
 	})
 	return skip, err

@@ -401,10 +401,8 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 func (e *Engine) again(ctx context.Context, r *room, w *waiting) (bool, error) {
 	gone := false
 	err := e.Store.Update(ctx, func(tx Tx) error {
-		var kept waiting
-		found, err := get(tx, TableOutbox, w.key(), &kept)
-		if err != nil || !found || kept.ID != w.ID {
-			gone = true
+		still, err := w.waits(tx)
+		if gone = !still; err != nil || gone {
 			return err
 		}
 		w.Entry, w.Epoch = nil, 0
@@ -413,16 +411,13 @@ func (e *Engine) again(ctx context.Context, r *room, w *waiting) (bool, error) {
 	return err == nil && !gone, err
 }
 
-// waits reports whether a message is in the outbox still: catching up may have
-// found it in the log.
-func (e *Engine) waits(ctx context.Context, w waiting) (found bool, err error) {
+// waits is [waiting.waits].
+func (e *Engine) waits(ctx context.Context, w waiting) (still bool, err error) {
 	err = e.Store.View(ctx, func(tx Tx) (err error) {
-		var kept waiting
-		found, err = get(tx, TableOutbox, w.key(), &kept)
-		found = found && kept.ID == w.ID
+		still, err = w.waits(tx)
 		return err
 	})
-	return found, err
+	return still, err
 }
 
 // Flush delivers what waits in all rooms. A room that cannot take its messages
