@@ -93,15 +93,12 @@ func (s *Server) readBody(c *call, limit int64) error {
 	case c.r.ContentLength > limit:
 		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has %d bytes, at most %d here", c.r.ContentLength, limit))
 	}
-	// Setting a deadline fails only where none can be set, as in tests without a socket.
-	control := http.NewResponseController(c.w)
-	_ = control.SetReadDeadline(time.Now().Add(s.Patience.Body))
 	if n := c.r.ContentLength; n > 0 && n <= smallBody { // most bodies: one allocation
 		c.body = make([]byte, n)
 		if _, err := io.ReadFull(c.r.Body, c.body); err != nil {
 			return readFault(err)
 		}
-		_ = control.SetReadDeadline(time.Time{})
+		c.bodyRead()
 		return nil
 	}
 	var b bytes.Buffer
@@ -112,9 +109,18 @@ func (s *Server) readBody(c *call, limit int64) error {
 	if n > limit {
 		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
 	}
-	_ = control.SetReadDeadline(time.Time{})
+	c.bodyRead()
 	c.body = b.Bytes()
 	return nil
+}
+
+// bodyRead ends the time that guard gave the body: net/http goes on reading, to see
+// the caller leave.
+func (c *call) bodyRead() {
+	// It fails only where no deadline can be set, as in tests without a socket.
+	if g, ok := c.w.(*guarded); ok {
+		_ = g.control.SetReadDeadline(time.Time{})
+	}
 }
 
 const smallBody = 64 << 10
@@ -199,9 +205,15 @@ func (c *call) json(v any) error {
 // binary answers with bytes.
 func (c *call) binary(b []byte) error { return c.send(delivery.BinaryType, b) }
 
+var jsonType = []string{"application/json"}
+
 func (c *call) send(mediaType string, b []byte) error {
 	h := c.w.Header()
-	h["Content-Type"] = []string{mediaType}
+	if mediaType == jsonType[0] {
+		h["Content-Type"] = jsonType // shared: who sets a header replaces its values
+	} else {
+		h["Content-Type"] = []string{mediaType}
+	}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	_, _ = c.w.Write(b) // the caller is gone: nobody to tell
 	return nil

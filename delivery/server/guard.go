@@ -28,7 +28,7 @@ const takePiece = 64 << 10
 // reads it: net/http does, before it answers, and waits for as long as it takes.
 func guard(patience Patience, routes, unknown http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g := &guarded{w, http.NewResponseController(w), patience.Take}
+		g := &guarded{ResponseWriter: w, control: http.NewResponseController(w), take: patience.Take}
 		g.extend()
 		if r.ContentLength != 0 {
 			// Setting a deadline fails only where none can be set, as in tests without a socket.
@@ -49,13 +49,21 @@ type guarded struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	take    time.Duration
+	until   time.Time // the deadline that stands
 }
 
 // Unwrap is for [http.ResponseController], and for who takes the connection over.
 func (g *guarded) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
+// extend gives the next piece its time, or a sixteenth less: setting a deadline is
+// work, and most answers are written at once.
 func (g *guarded) extend() {
-	_ = g.control.SetWriteDeadline(time.Now().Add(g.take)) // fails only without a socket
+	now := time.Now()
+	if g.until.Sub(now) >= g.take-g.take/16 {
+		return
+	}
+	g.until = now.Add(g.take)
+	_ = g.control.SetWriteDeadline(g.until) // fails only without a socket
 }
 
 // WriteHeader implements [http.ResponseWriter].

@@ -71,7 +71,8 @@ func (c *conn) prepare(query string) (statement, error) {
 }
 
 // bind fills the scratch arguments. Arrays of the protocol's ids are passed as
-// slices by the callers; numbers of every width become int64.
+// slices by the callers; numbers of every width become int64. Where it matters the
+// caller passes int64: a number is put on the heap for each interface it is put into.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, a := range args {

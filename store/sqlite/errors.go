@@ -33,6 +33,9 @@ var (
 
 // translate gives the driver's errors their meaning, by result code.
 func translate(err error) error {
+	if err == nil {
+		return nil // without the allocation of what follows
+	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err

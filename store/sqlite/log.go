@@ -154,7 +154,7 @@ func (t *roomTx) insert(e delivery.NewEntry, acc delivery.Accepted) error {
 	t.unseen = nil
 	at := t.c.tail.give()
 	_, err := t.c.exec("INSERT INTO log(at, room, seq, epoch, kind, accepted_ms, bytes, key) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-		at, t.n, acc.Seq, e.Epoch, e.Kind, e.AcceptedMS, e.Bytes, key)
+		at, t.n, int64(acc.Seq), int64(e.Epoch), int64(e.Kind), e.AcceptedMS, e.Bytes, key)
 	if err != nil {
 		return err
 	}
