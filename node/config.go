@@ -36,7 +36,7 @@ type Config struct {
 	Version        string
 	TrustedProxies []string // addresses or prefixes whose X-Forwarded-For counts
 
-	RetentionDays        int   // of the log; 30
+	RetentionDays        int   // of the log; 30, at most 36,500
 	ArchiveRetentionDays int   // of sealed history; as RetentionDays
 	MaxBlobBytes         int64 // 4 GiB
 	MaxMembers           int   // participants that a room lists; 2,000, at most 10,000
@@ -44,7 +44,7 @@ type Config struct {
 	MaxRevocations       int   // of one identity, its enrolled devices included; 512, at most 4,096
 	MaxConnections       int   // in all; 16,384
 	MaxPerAddress        int   // of them from one address, or /64, that is no trusted proxy and not loopback; 1,024
-	DrainSeconds         int   // how long sockets have to go when the node stops; 5
+	DrainSeconds         int   // how long sockets have to go when the node stops; 5, at most 3,600
 
 	Buckets map[string]server.Bucket
 	Work    server.WorkLimits
@@ -60,6 +60,13 @@ type Config struct {
 }
 
 const minToken = 16
+
+// A time.Duration ends after 106,751 days: what is kept for longer than that would be
+// kept for less than no time, and be swept at once.
+const (
+	maxDays  = 36_500
+	maxDrain = 3600 // seconds
+)
 
 // check fills the defaults and names every fault at once.
 func (c *Config) check() error {
@@ -125,7 +132,10 @@ func (c *Config) check() error {
 	if n := c.MaxMembers; n > policy.MaxParticipants {
 		fault("max_members", "%d is out of range, at most %d", n, policy.MaxParticipants)
 	}
-	for name, v := range map[string]struct{ n, most int }{"max_devices": {c.MaxDevices, 256}, "max_revocations": {c.MaxRevocations, 4096}} {
+	for name, v := range map[string]struct{ n, most int }{
+		"max_devices": {c.MaxDevices, 256}, "max_revocations": {c.MaxRevocations, 4096},
+		"retention_days": {c.RetentionDays, maxDays}, "archive_retention_days": {c.ArchiveRetentionDays, maxDays}, "drain_seconds": {c.DrainSeconds, maxDrain},
+	} {
 		if v.n > v.most {
 			fault(name, "%d is out of range, at most %d", v.n, v.most)
 		}

@@ -121,6 +121,22 @@ func TestConfigurationNamesEveryFault(t *testing.T) {
 	}
 }
 
+// TestKeptForEver: whoever writes down more days than a time.Duration has does not want
+// everything to be swept at once.
+func TestKeptForEver(t *testing.T) {
+	for setting, c := range map[string]Config{
+		"retention_days": {RetentionDays: 200_000}, "archive_retention_days": {ArchiveRetentionDays: 200_000}, "drain_seconds": {DrainSeconds: 1 << 40},
+	} {
+		if err := c.check(); err == nil || !strings.Contains(err.Error(), setting+": ") {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+	c := Config{RetentionDays: maxDays}
+	if err := c.check(); err != nil || days(c.RetentionDays) < 99*365*24*time.Hour {
+		t.Errorf("a hundred years: %v, %v", days(c.RetentionDays), err)
+	}
+}
+
 // TestOnlyMetricsAreSwitchedOff: a service that listens nowhere is none.
 func TestOnlyMetricsAreSwitchedOff(t *testing.T) {
 	c := Config{Listen: "off", MetricsListen: "off"}
