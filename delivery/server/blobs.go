@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (s *Server) uploadBlob(c *call) error {
 	}
 	body := io.Reader(c.r.Body)
 	if c.body != nil { // read already, for its signature
-		body = &bodyReader{b: c.body}
+		body = bytes.NewReader(c.body)
 	}
 	control := http.NewResponseController(c.w)
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
@@ -172,17 +173,6 @@ func (r *counted) Read(p []byte) (int, error) {
 		r.err = err
 	}
 	return n, err
-}
-
-type bodyReader struct{ b []byte }
-
-func (r *bodyReader) Read(p []byte) (int, error) {
-	if len(r.b) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.b)
-	r.b = r.b[n:]
-	return n, nil
 }
 
 // mayRefer checks that the sender of an entry may read the blobs that it refers

@@ -3,9 +3,12 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/policy"
@@ -334,5 +337,101 @@ func TestHealingBeginsAfterARestoreOnly(t *testing.T) {
 	r, err := incarnation(t.Context(), w.store)
 	if err != nil || r.n != 0 || r.since.UnixMilli() != 0 {
 		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// TestHomeWaitsForARoomThatHeals: the home's own proposals open no room, however long
+// nobody came.
+func TestHomeWaitsForARoomThatHeals(t *testing.T) {
+	w := newWorld(t)
+	w.still = true
+	in := w.start()
+	p := in.people("ada", "bob")
+	laptop := in.member(p[1].owner.attest(t, "laptop"))
+	id := group(t, p...)
+	check(t, laptop.enter(id, laptop.external(id)))
+	in, saved := w.save(t, in, p...)
+	in = w.lose(t, in, saved, p...)
+	r := laptop.revocation(t, p[1].owner)
+	check(t, p[1].json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: r.Bytes()}, nil))
+	w.clock.add(in.HealWindow + time.Second)
+	check(t, in.ProposeRemovals(t.Context()))
+	if room, err := w.store.Room(t.Context(), id); err != nil || room.Status != delivery.RoomHealing {
+		t.Errorf("%+v, %v", room, err)
+	}
+}
+
+// TestRemovalIsProposedOnce: not of who is out, nor while it is held.
+func TestRemovalIsProposedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.still = true
+	in := w.start()
+	p := in.people("ada", "bob")
+	laptop := in.member(p[1].owner.attest(t, "laptop"))
+	id := group(t, p...)
+	check(t, laptop.enter(id, laptop.external(id)))
+	r := laptop.revocation(t, p[1].owner)
+	check(t, p[1].json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: r.Bytes()}, nil))
+	check(t, in.ProposeRemovals(t.Context()))
+	f, err := in.follow(t.Context(), id)
+	check(t, err)
+	for name, device := range map[string]identity.DeviceID{"held": laptop.id(), "of who is out": {1}} {
+		m := delivery.Membership{Room: id, Device: device, Identity: p[1].owner.id}
+		if _, _, err := in.removal(t.Context(), f, m, r.Bytes()); !errors.Is(err, errHeldAlready) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestResyncRateCanBeOff: a rule that is off refuses nobody.
+func TestResyncRateCanBeOff(t *testing.T) {
+	for mode, code := range map[Mode]delivery.Code{ModeOff: "", ModeOn: delivery.CodeSlowDown} {
+		w := newWorld(t)
+		w.config.Rules = map[Rule]Mode{RuleResyncRate: mode}
+		in := w.start()
+		ada := in.people("ada")[0]
+		id := group(t, ada)
+		f, err := in.follow(t.Context(), id)
+		check(t, err)
+		for range 20 {
+			err = in.resyncRate(t.Context(), f, &incoming{room: id, device: delivery.Device{ID: ada.id()}})
+		}
+		if delivery.CodeOf(err) != code {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+// TestOfferedGroupInfo: it counts where the room has none, and is one then.
+func TestOfferedGroupInfo(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	p := in.people("ada", "bob")
+	id := group(t, p...)
+	in, saved := w.save(t, in, p...)
+	p[0].commit(id)
+	p[1].sync(id)
+	kept := p[1].kept(id, 1)
+	w.lose(t, in, saved, p...)
+	_, err := p[0].offerAll(id, delivery.HealRequest{GroupInfo: message(), More: true}) // it has one of this epoch
+	check(t, err)
+	_, err = p[0].offerAll(id, delivery.HealRequest{Entries: kept, GroupInfo: message(), More: true})
+	wantRefusal(t, "another message", err, delivery.CodeBadRequest, "not an MLSMessage with a GroupInfo")
+}
+
+// TestBlobReaderStaysInside: neither before a blob's first byte nor behind its last.
+func TestBlobReaderStaysInside(t *testing.T) {
+	in := newWorld(t).start()
+	r := &blobReader{ctx: t.Context(), s: in.Server, id: delivery.BlobID{1}, size: 10}
+	if _, err := r.Seek(-1, io.SeekStart); err == nil {
+		t.Error("sought before the beginning")
+	}
+	r.offset = 10
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+	r.offset = 0
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, delivery.ErrNotFound) || r.err == nil {
+		t.Errorf("bytes that are gone: %v", err)
 	}
 }

@@ -225,11 +225,20 @@ func TestAccountRequestsAreRefused(t *testing.T) {
 	}
 	stranger := newPerson("nobody").attest(t, "nobody")
 	stranger.at = in
+	bob := in.enrolled("bob")
+	named := func(d *device) error {
+		r, err := identity.SignUsername(identity.UsernameFields{Identity: d.owner.id, Username: "ada_l", Version: 1, IssuedAt: 1}, d.owner.key)
+		check(t, err)
+		return d.json(delivery.RouteSetProfile, delivery.ProfileBody{Record: r.Bytes()}, nil)
+	}
+	check(t, named(d))
 	for name, c := range map[string]struct {
 		err  error
 		code delivery.Code
 		why  string
 	}{
+		"another's name":       {named(bob), delivery.CodeConflict, "the username is taken"},
+		"a body for nothing":   {once(d, delivery.RouteDevices, []byte("x"), ""), delivery.CodeTooLarge, "at most 0"},
 		"an empty snapshot":    {d.json(delivery.RouteSetSnap, delivery.SnapshotBody{}, nil), delivery.CodeBadRequest, "no generation"},
 		"an empty segment":     {once(d, delivery.RouteArchiveSet, nil, "", "x"), delivery.CodeBadRequest, "no generation"},
 		"a segment of no name": {once(d, delivery.RouteArchiveGet, nil, "", ""), delivery.CodeNotFound, ""},

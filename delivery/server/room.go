@@ -83,10 +83,6 @@ func (s *Server) invalid(ctx context.Context, in *incoming, err error) error {
 	if look == nil && dup {
 		return &answered{known}
 	}
-	var e *delivery.Error
-	if errors.As(err, &e) {
-		return err
-	}
 	if errors.Is(err, policy.ErrRemovalFirst) {
 		return &delivery.Error{Code: delivery.CodeCommitFirst, Detail: "the room holds a member's removal: a member commits it, then come in", Epoch: in.epoch}
 	}
