@@ -1,11 +1,16 @@
 package sdk_test
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/askucher/compax-core/content"
+	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -88,6 +93,50 @@ func TestSentBeforeItsRemovalIsNotFailed(t *testing.T) {
 	bob.reads(room, "last words")
 }
 
+// TestRoomIsReadWhileAFileGoesUp: the upload of a large file keeps nobody from reading
+// the room and from writing to it.
+func TestRoomIsReadWhileAFileGoesUp(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Files")
+	must(t, err)
+	ada.invite(room, bob)
+	small := sdk.Draft{File: &sdk.File{Name: "small", Type: "text/plain", Size: 1, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }}}
+	_, err = ada.Send(ctx, room, small) // in a room that was just made
+	must(t, err)
+	b := ada.through()
+	begun, going := make(chan struct{}), make(chan struct{})
+	b.answer = func(method, path string, _ url.Values) (int, string, []byte) {
+		if method == "PATCH" && strings.Contains(path, "/blobs/") {
+			close(begun)
+			<-going
+		}
+		return 0, "", nil
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := ada.Send(ctx, room, sdk.Draft{File: &sdk.File{
+			Name: "large", Type: "text/plain", Size: 5, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("large")), nil },
+		}})
+		sent <- err
+	}()
+	select {
+	case <-begun:
+	case err := <-sent:
+		t.Fatal(err)
+	}
+	bob.say(room, "meanwhile")
+	soon, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := ada.Refresh(soon, room); err != nil {
+		t.Errorf("reading while a file goes up: %v", err)
+	}
+	close(going)
+	must(t, <-sent)
+	ada.reads(room, "", "meanwhile", "")
+}
+
 // TestDeletionOfAnotherHidesNoEdit: the message that was edited is not here, so that
 // nothing says whose it is. A deletion by somebody else hides nothing of its edits.
 func TestDeletionOfAnotherHidesNoEdit(t *testing.T) {
@@ -110,5 +159,26 @@ func TestDeletionOfAnotherHidesNoEdit(t *testing.T) {
 	must(t, err)
 	if l.Text != "and after" {
 		t.Errorf("the edit reads %q", l.Text)
+	}
+}
+
+// TestMessageToALostRoomWaits: the restored service does not know the room until the
+// one who made it comes by. What is said there meanwhile waits and goes out then.
+func TestMessageToALostRoomWaits(t *testing.T) {
+	l := newLost(t, "bob")
+	ctx, bob := t.Context(), l.others[0]
+	_, err := bob.Send(ctx, l.room, sdk.Draft{Text: "meanwhile"})
+	if !errors.Is(err, sdk.ErrKept) || delivery.CodeOf(err) != delivery.CodeHealing {
+		t.Errorf("sending to a lost room ends with %v", err)
+	}
+	must(t, l.ada.Sync(ctx)) // brings it back
+	for range 3 {
+		l.wait(time.Hour)
+		l.sync()
+		must(t, l.ada.Sync(ctx))
+	}
+	l.ada.reads(l.room, "before", "meanwhile")
+	if left, err := bob.Outbox(ctx); err != nil || len(left) != 0 {
+		t.Errorf("the outbox has %+v, %v", left, err)
 	}
 }

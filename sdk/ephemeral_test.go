@@ -53,7 +53,8 @@ func (h *lobby) enter(e *Engine, g *mls.Group) {
 	must(h.t, err)
 	r := e.rooms[h.room]
 	if r == nil {
-		r = &room{turn: newTurn(), rec: Room{ID: h.room, Kind: delivery.RoomGroup, Status: StatusOpen}}
+		r = emptyRoom()
+		r.rec = Room{ID: h.room, Kind: delivery.RoomGroup, Status: StatusOpen}
 		e.rooms[h.room] = r
 	}
 	r.state = s

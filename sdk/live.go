@@ -8,8 +8,8 @@ import (
 )
 
 // live is what typing and presence need of a room's current epoch, beside the
-// room's turn: who sends a large file holds the turn for long, and is seen typing
-// elsewhere all the same. It is brought up to date whenever the turn is given back.
+// room's turn: who catches up with a long absence holds the turn for long, and is seen
+// typing all the same. It is brought up to date whenever the turn is given back.
 type live struct {
 	mu     sync.Mutex // guards everything below; never held over I/O
 	open   bool       // else nothing is sent or taken

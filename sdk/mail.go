@@ -356,14 +356,7 @@ func (e *Engine) invitedAt(sentMS, caught int64, b *mls.KeyPackageBundle) int64 
 
 // enterAny takes the turn of a room that may not be known yet.
 func (e *Engine) enterAny(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
-	e.mu.Lock()
-	r := e.rooms[id]
-	if r == nil {
-		r = &room{turn: newTurn()}
-		r.stale.Store(true)
-		e.rooms[id] = r
-	}
-	e.mu.Unlock()
+	r := e.roomFor(id)
 	done, err := r.turn.take(ctx)
 	if err != nil {
 		return nil, nil, err

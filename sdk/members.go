@@ -199,11 +199,12 @@ func (e *Engine) createRoom(ctx context.Context, n newRoom) (delivery.RoomID, er
 
 // settle puts a room that was just entered into memory.
 func (e *Engine) settle(id delivery.RoomID, rec Room, s state) {
-	r := &room{turn: newTurn(), rec: rec, state: s}
+	r := emptyRoom()
+	r.rec, r.state = rec, s
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if old := e.rooms[id]; old != nil {
-		r.turn = old.turn
+		r.turn, r.files = old.turn, old.files
 	}
 	e.rooms[id] = r
 	e.publish(r)

@@ -20,6 +20,7 @@ import (
 // room is a room in memory. Whoever holds its turn owns everything in it.
 type room struct {
 	turn  turn
+	files turn        // held while a file for the room goes up; taken before turn
 	stale atomic.Bool // the record in the store is newer than rec
 
 	rec   Room
@@ -77,16 +78,24 @@ func newState(g *mls.Group) (state, error) {
 	return state{g, p, r}, policy.CheckRoster(p, r)
 }
 
-// enter takes a room's turn, loading it if needed (ErrNoRoom, ErrRequest).
-func (e *Engine) enter(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+func emptyRoom() *room { return &room{turn: newTurn(), files: newTurn()} }
+
+// roomFor is a room in memory, of which nothing may have been read yet.
+func (e *Engine) roomFor(id delivery.RoomID) *room {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	r := e.rooms[id]
 	if r == nil {
-		r = &room{turn: newTurn()}
+		r = emptyRoom()
 		r.stale.Store(true)
 		e.rooms[id] = r
 	}
-	e.mu.Unlock()
+	return r
+}
+
+// enter takes a room's turn, loading it if needed (ErrNoRoom, ErrRequest).
+func (e *Engine) enter(ctx context.Context, id delivery.RoomID) (*room, func(), error) {
+	r := e.roomFor(id)
 	done, err := r.turn.take(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -43,21 +43,35 @@ func (e *Engine) Send(ctx context.Context, id delivery.RoomID, d Draft) (Sent, e
 	if d.File == nil && d.Text == "" || len(d.Text) > content.MaxText {
 		return Sent{}, ErrText
 	}
+	if d.File != nil {
+		free, err := e.roomFor(id).files.take(ctx)
+		if err != nil {
+			return Sent{}, err
+		}
+		defer free()
+	}
 	r, done, err := e.writable(ctx, id)
 	if err != nil {
 		return Sent{}, err
 	}
-	defer done()
+	defer func() { done() }()
 	if sent, found, err := e.sentBefore(ctx, r, d.Key); err != nil || found {
 		return sent, err
 	}
 	var items []content.Item
 	var blobs []delivery.BlobID
 	if d.File != nil {
+		done() // a large file takes long: the room is read and written meanwhile
+		done = func() {}
 		a, blob, err := e.upload(ctx, d.File)
 		if err != nil {
 			return Sent{}, err
 		}
+		again, leave, err := e.writable(ctx, id)
+		if err != nil {
+			return Sent{}, err
+		}
+		r, done = again, leave
 		items, blobs = append(items, a), append(blobs, blob)
 	}
 	if d.Text != "" {
@@ -379,7 +393,11 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 	case delivery.CodeSucceeded:
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	case delivery.CodeNotFound, delivery.CodeRevoked, delivery.CodeRefused, delivery.CodeBadRequest, delivery.CodeTooLarge:
-		if c := e.catchUp(ctx, r); c != nil {
+		c := e.catchUp(ctx, r)
+		if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Lapse.SinceMS > 0 {
+			return false, delivery.Refuse(delivery.CodeHealing, waitsForLost)
+		}
+		if c != nil {
 			return false, e.setAside(ctx, *w, errors.Join(err, c))
 		}
 		if w.Again && len(w.Blobs) > 0 && r.rec.Status == StatusOpen {
@@ -395,6 +413,9 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 	}
 	return e.again(ctx, r, w)
 }
+
+// waitsForLost is why a message waits whose room a restored service does not know.
+const waitsForLost = "the service was restored from a backup that lacks this chat: it comes back with its members, or goes on in a new one within two days"
 
 // again forgets the ciphertext of a message that was definitively refused, unless
 // catching up found it in the log after all.

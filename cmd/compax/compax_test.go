@@ -260,6 +260,16 @@ func TestChatsAreFoundByIDTitleAndName(t *testing.T) {
 	}
 }
 
+// TestAttackTitleLikeAUsername: a group, and somebody without a username, are called as
+// somebody else's username is written. What is said to that one does not go there.
+func TestAttackTitleLikeAUsername(t *testing.T) {
+	w := newWorld(t)
+	w.fake.chats = []local.Chat{{Chat: teaRoom, Kind: "group", Title: "@bob"}}
+	w.wants(exitUsage, "send", "@bob", "x")
+	w.fake.chats[0].Kind = "direct"
+	w.wants(exitUsage, "send", "@bob", "x")
+}
+
 func TestNewAccountShowsThePhraseOnce(t *testing.T) {
 	w := newWorld(t)
 	words := strings.Repeat("abandon ", 23) + "art"

@@ -113,9 +113,11 @@ func over(c local.Chat) bool {
 // first eight are the rules' version and the home, which chats share.
 const minPrefix = 10
 
+// names reports whether a text names a chat. With @ it is a username and nothing else:
+// anybody can call a group, or themselves, "@bob".
 func names(c local.Chat, text string) bool {
-	if with, at := strings.CutPrefix(text, "@"); at && c.With != "" {
-		return strings.EqualFold(with, c.With)
+	if with, at := strings.CutPrefix(text, "@"); at {
+		return c.With != "" && strings.EqualFold(with, c.With)
 	}
 	return c.Title != "" && strings.EqualFold(c.Title, text) ||
 		len(text) >= minPrefix && strings.HasPrefix(c.Chat.String(), strings.ToLower(text))
