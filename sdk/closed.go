@@ -76,5 +76,14 @@ func (e *Engine) showClosed(tx Tx, name string, k snapshotRoom) error {
 	if err := put(tx, TableRoom, name, rec); err != nil {
 		return err
 	}
+	if rec.Status != StatusSucceeded { // what is missing behind it is so because the account was away
+		l := Line{
+			Room: rec.ID, Seq: rec.Cursor, From: e.account.Identity, TimeMS: e.nowMS(),
+			Kind: LineLeave, ID: eventID(rec.ID, rec.Cursor, "left", 0),
+		}
+		if err := tx.PutLine(l); err != nil {
+			return err
+		}
+	}
 	return wantHistory(tx)
 }

@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,11 @@ func TestClosedChatsComeBackWithTheirHistory(t *testing.T) {
 					t.Errorf("%+v", r)
 				}
 				p.has(room, []string{want.text})
+				lines, err := p.History(ctx, room, 0, 0, true)
+				must(t, err)
+				if went := slices.ContainsFunc(lines, func(l sdk.Line) bool { return l.Kind == sdk.LineLeave && l.From == ada.Identity() }); went != (room != moved) {
+					t.Errorf("%s: that the account went is shown: %v", want.title, went)
+				}
 				if past := p.past(room); !past.Never || past.Going || len(past.Missing)+len(past.Withheld) > 0 {
 					t.Errorf("%s: %+v", want.title, past)
 				}
