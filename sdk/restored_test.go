@@ -168,7 +168,7 @@ func TestRestoredToBeforeADeviceCameIn(t *testing.T) {
 		t.Helper()
 		b = tablet.through() // with no memory of when it asked last
 		must(t, tablet.Refresh(ctx, room))
-		if _, err := tablet.Send(ctx, room, sdk.Draft{Text: "too early"}); !errors.Is(err, sdk.ErrOut) {
+		if _, err := tablet.Send(ctx, room, sdk.Draft{Text: "too early"}); !errors.Is(err, sdk.ErrKept) || delivery.CodeOf(err) != delivery.CodeHealing {
 			t.Errorf("it sends with %v", err)
 		}
 		return b
