@@ -120,3 +120,45 @@ func TestCrashAtEveryWrite(t *testing.T) {
 }
 
 func tail(list []string) []string { return list[max(0, len(list)-6):] }
+
+// TestWhatAFailingStoreDoesNotHoldIsDoneAgain: the place of the reader, and leaving, are
+// not taken for done because memory says so.
+func TestWhatAFailingStoreDoesNotHoldIsDoneAgain(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	failed := 0
+	failing := func(at int, do func() error) {
+		t.Helper()
+		f := &fuse{Store: bob.Store, left: at}
+		bob.Store = f
+		if err := do(); errors.Is(err, errCrash) {
+			failed++
+		} else {
+			must(t, err)
+		}
+		bob.Store = f.Store // it works again
+		must(t, do())
+		bob.restart()
+	}
+	room := ada.room("Fuse")
+	ada.invite(room, bob)
+	sent := ada.say(room, "read me")
+	must(t, bob.Refresh(ctx, room))
+	failing(1, func() error { return bob.MarkRead(ctx, room, sent.Seq, false) })
+	if rec, err := bob.RoomOf(ctx, room); err != nil || rec.Read != sent.Seq {
+		t.Errorf("read up to %d: %v", rec.Read, err)
+	}
+	for at := 1; at <= 3; at++ {
+		room := ada.room("Leave")
+		ada.invite(room, bob)
+		must(t, bob.Refresh(ctx, room))
+		failing(at, func() error { return bob.Leave(ctx, room) })
+		if got := bob.status(room); got != sdk.StatusLeft {
+			t.Errorf("write %d failed: the room is %s", at, got)
+		}
+	}
+	if failed < 3 {
+		t.Errorf("only %d writes failed", failed)
+	}
+}

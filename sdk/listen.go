@@ -181,8 +181,7 @@ func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) e
 	if heard <= r.rec.Heard {
 		return nil
 	}
-	r.rec.Heard = heard
-	return e.Store.Update(ctx, r.save)
+	return e.rewrite(ctx, r, func(rec *Room) { rec.Heard = heard })
 }
 
 // calm is how long a connection that came back may break again without a word:

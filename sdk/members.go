@@ -385,8 +385,9 @@ func (e *Engine) leave(ctx context.Context, r *room) error {
 		if err != nil && delivery.CodeOf(err) != delivery.CodeConflict {
 			return e.fail(ctx, err)
 		}
+		before := r.rec
 		r.rec.Status, r.rec.Leaving = StatusLeft, false
-		return e.Store.Update(ctx, func(tx Tx) error {
+		err = e.Store.Update(ctx, func(tx Tx) error {
 			if err := tx.Put(TableSetting, settingDirty, []byte{1}); err != nil {
 				return err
 			}
@@ -396,6 +397,10 @@ func (e *Engine) leave(ctx context.Context, r *room) error {
 			}
 			return r.save(tx)
 		})
+		if err != nil {
+			r.rec = before
+		}
+		return err
 	}
 	return goesOn("others change the chat faster than this device: try again")
 }

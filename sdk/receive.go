@@ -96,8 +96,7 @@ func (e *Engine) caughtUp(ctx context.Context, r *room, session uint64) error {
 	if e.nowMS()-r.rec.Caught < time.Hour.Milliseconds() && r.rec.Lapse.SinceMS == 0 {
 		return nil
 	}
-	r.rec.Caught, r.rec.Lapse.SinceMS = e.nowMS(), 0
-	return e.Store.Update(ctx, r.save)
+	return e.rewrite(ctx, r, func(rec *Room) { rec.Caught, rec.Lapse.SinceMS = e.nowMS(), 0 })
 }
 
 // wentUnseen notes that this device was removed by a commit that the service no
@@ -397,8 +396,7 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 		return e.rejoin(ctx, r, whyWritten)
 	}
 	if b.reason == "policy" {
-		r.rec.Status = StatusStuck
-		if err := e.Store.Update(ctx, r.save); err != nil {
+		if err := e.rewrite(ctx, r, func(rec *Room) { rec.Status = StatusStuck }); err != nil {
 			return err
 		}
 	} else if r.rec.Lost > 0 {

@@ -175,6 +175,18 @@ func (r *room) save(tx Tx) error {
 	return put(tx, TableRoom, r.rec.ID.String(), r.rec)
 }
 
+// rewrite changes the room's record, in memory once it is stored: what a failing store
+// does not hold is tried again. The caller holds the room's turn.
+func (e *Engine) rewrite(ctx context.Context, r *room, change func(*Room)) error {
+	before := r.rec
+	change(&r.rec)
+	err := e.Store.Update(ctx, r.save)
+	if err != nil {
+		r.rec = before
+	}
+	return err
+}
+
 // writeDelta writes what a step changes in the group's stored state.
 func writeDelta(tx Tx, id delivery.RoomID, d mls.Delta) error {
 	for _, key := range d.Delete {

@@ -56,8 +56,8 @@ func (e *Engine) Succeed(ctx context.Context, id delivery.RoomID, suite wire.Cip
 	if err != nil {
 		return next, e.fail(ctx, err)
 	}
-	r.rec.Status, r.rec.Successor, r.rec.Named = StatusSucceeded, &next, true
-	return next, errors.Join(e.Store.Update(ctx, r.save), e.flushSnapshot(ctx))
+	err = e.rewrite(ctx, r, func(rec *Room) { rec.Status, rec.Successor, rec.Named = StatusSucceeded, &next, true })
+	return next, errors.Join(err, e.flushSnapshot(ctx))
 }
 
 // movedOn reads the room to its end and tells where it has gone, if it has.
@@ -175,11 +175,12 @@ func (e *Engine) succeeded(ctx context.Context, r *room) error {
 	if err != nil {
 		return e.fail(ctx, err)
 	}
-	r.rec.Status = StatusSucceeded
-	if s := head.Successor; s != nil && (r.rec.Successor == nil || *s != *r.rec.Successor) {
-		r.rec.Successor, r.rec.Named = s, false
-	}
-	return e.Store.Update(ctx, r.save)
+	return e.rewrite(ctx, r, func(rec *Room) {
+		rec.Status = StatusSucceeded
+		if s := head.Successor; s != nil && (rec.Successor == nil || *s != *rec.Successor) {
+			rec.Successor, rec.Named = s, false
+		}
+	})
 }
 
 // succeedsKnown reports whether a room that this device is invited to goes on with

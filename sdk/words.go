@@ -150,8 +150,7 @@ func (e *Engine) MarkRead(ctx context.Context, id delivery.RoomID, seq uint64, r
 	}
 	moved := seq > r.rec.Read
 	if moved {
-		r.rec.Read = seq
-		err = e.Store.Update(ctx, r.save)
+		err = e.rewrite(ctx, r, func(rec *Room) { rec.Read = seq })
 	}
 	done()
 	if err != nil || !moved {
