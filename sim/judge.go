@@ -69,7 +69,8 @@ func (w *World) Close() error {
 
 // Judge checks what must hold at rest:
 //
-//   - all devices in a room are in one epoch with one epoch authenticator;
+//   - all devices in a room are in one epoch with one epoch authenticator; one that says
+//     that it cannot go on there, as may be after a restore or weeks away, is not in it;
 //   - a device shows no message twice;
 //   - a message that the service acknowledged is shown by every device that is in
 //     the room now, unless its account came in later, or one line names the seqs
@@ -83,9 +84,9 @@ func (w *World) Judge(ctx context.Context) error {
 	}
 	var faults []error
 	for _, room := range w.rooms {
-		in, fault := w.inRoom(ctx, room)
+		in, out, fault := w.inRoom(ctx, room)
 		if fault == nil {
-			fault = errors.Join(w.judgeEpochs(ctx, room, in), w.judgeLines(ctx, room, in))
+			fault = errors.Join(w.judgeEpochs(ctx, room, in), w.judgeLines(ctx, room, in, out))
 		}
 		if fault != nil {
 			fault = errors.Join(fault, w.describe(ctx, room))
@@ -132,12 +133,13 @@ type present struct {
 // inRoom lists the devices that are in a room now. One that the restored service does
 // not know there, because everybody has forgotten how it came in, is not, nor is one that
 // nobody vouches to for the room's present state. Either has to say so when it is asked to
-// send something.
-func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []present, err error) {
+// send something: these are out.
+func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []present, out map[*device]bool, err error) {
 	members, err := w.service.store.Members(ctx, room)
 	if err != nil && !errors.Is(err, delivery.ErrNotFound) {
-		return nil, fmt.Errorf("sim: read the members: %w", err)
+		return nil, nil, fmt.Errorf("sim: read the members: %w", err)
 	}
+	out = map[*device]bool{}
 	known := map[identity.DeviceID]bool{}
 	for _, m := range members {
 		known[m.Device] = true
@@ -152,19 +154,20 @@ func (w *World) inRoom(ctx context.Context, room delivery.RoomID) (in []present,
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s opens %s: %w", d, room, err)
+				return nil, nil, fmt.Errorf("%s opens %s: %w", d, room, err)
 			}
 			if stuck := w.mayBeStuck() && errors.Is(d.engine.Refresh(ctx, room), sdk.ErrStuck); stuck || w.done && !known[d.id] {
 				if _, err := d.engine.Rename(ctx, room, "is anybody there?"); !errors.Is(err, sdk.ErrOut) && !errors.Is(err, sdk.ErrStuck) {
-					return nil, fmt.Errorf("%s: %s is not in it, and says %w", room, d, err)
+					return nil, nil, fmt.Errorf("%s: %s is not in it, and says %w", room, d, err)
 				}
 				w.tally.Outside++
+				out[d] = true
 				continue
 			}
 			in = append(in, present{d, rec})
 		}
 	}
-	return in, nil
+	return in, out, nil
 }
 
 func (w *World) judgeEpochs(ctx context.Context, room delivery.RoomID, in []present) error {
@@ -226,7 +229,7 @@ func (w *World) unreadOf(room delivery.RoomID, unread map[uint64]bool) map[*devi
 	return n
 }
 
-func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []present) error {
+func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []present, out map[*device]bool) error {
 	at, err := w.shownAt(ctx, room)
 	if err != nil {
 		return err
@@ -263,8 +266,8 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []prese
 		}
 		again := w.unreadOf(room, unread)
 		for i, s := range w.said {
-			if i < w.lost && i >= w.saved && s.by.gone {
-				continue // a restore lost it, and with its sender's device who could say it again
+			if i < w.lost && i >= w.saved && (s.by.gone || out[s.by]) {
+				continue // a restore lost it, and the device that could say it again is gone or out
 			}
 			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
 			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.places[s.hash], told) || slices.ContainsFunc(at[s.id], told) || absent(d.rec, past, lines, d.device, s.seq) {

@@ -25,7 +25,7 @@ func TestHistories(t *testing.T) {
 		"restored": {People: 4, Stop: 0.1, Backup: true},
 		"races":    {People: 4, Race: 0.4},
 		"bots":     {People: 3, Bots: 1, Faults: faults, Crash: 0.15, Stop: 0.05},
-		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true},
+		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true, Race: 0.1, Bots: 1},
 	} {
 		idle := map[string]int{} // in how many runs something never happened
 		for i := range *seeds {
