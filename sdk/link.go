@@ -58,23 +58,38 @@ func readCode(prefix, code string) ([]byte, error) {
 	return b, nil
 }
 
-// Link begins on a new device, with a ticket, and gives the offer to show. Called
-// again on the same store it gives the same offer.
-func Link(ctx context.Context, c Config, code string) (offer string, err error) {
-	e := newEngine(c)
-	if err := e.begunBefore(ctx); err != nil {
-		return "", err
-	}
-	if offer, err = e.madeOffer(ctx); err != nil || offer != "" {
-		return offer, err
-	}
+func readTicket(code string) (t ticket, err error) {
 	raw, err := readCode(ticketPrefix, code)
 	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return t, fmt.Errorf("%w: a part of it is missing", ErrCode)
+	}
+	return t, nil
+}
+
+// Link begins on a new device, with a ticket, and gives the offer to show. Called
+// again on the same store it gives the same offer, also when the linking is complete:
+// who was interrupted at its very end cannot know. A store with another account, or
+// one that came in otherwise, is refused (ErrAccount).
+func Link(ctx context.Context, c Config, code string) (offer string, err error) {
+	e := newEngine(c)
+	if offer, err = e.madeOffer(ctx); err != nil {
 		return "", err
 	}
-	var t ticket
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return "", fmt.Errorf("%w: a part of it is missing", ErrCode)
+	if err := e.begunBefore(ctx); errors.Is(err, ErrAccount) && offer != "" {
+		t, err := readTicket(code)
+		if err != nil {
+			return "", err
+		}
+		return offer, e.linkedTo(ctx, t)
+	} else if err != nil || offer != "" {
+		return offer, err
+	}
+	t, err := readTicket(code)
+	if err != nil {
+		return "", err
 	}
 	if err := t.Identity.Check(); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrCode, err)
@@ -104,6 +119,18 @@ func Link(ctx context.Context, c Config, code string) (offer string, err error) 
 	defer clear(seed)
 	err = e.storeSecrets(ctx, map[string][]byte{settingDevice: seed, settingHPKE: key.Bytes()}, map[string][]byte{settingOffer: half.Bytes()})
 	return offerPrefix + base64.RawURLEncoding.EncodeToString(half.Bytes()), err
+}
+
+// linkedTo refuses a ticket of another account than this store's.
+func (e *Engine) linkedTo(ctx context.Context, t ticket) error {
+	return e.Store.View(ctx, func(tx Tx) error {
+		var has account
+		_, err := get(tx, TableSetting, settingAccount, &has)
+		if err == nil && (has.Identity != t.Identity || has.Home != t.Home) {
+			return ErrAccount
+		}
+		return err
+	})
 }
 
 // madeOffer is the offer that was made in this store before, "" when none was.
@@ -223,7 +250,7 @@ func (e *Engine) giveKeysTo(ctx context.Context, node phrase.Account, cred ident
 
 // FinishLink completes a linked device once its offer was approved (ErrWaiting):
 // it enters the account's rooms and knows its people. It cannot attest, revoke or
-// make bots until the phrase is typed.
+// make bots until the phrase is typed. One that is complete is opened.
 func FinishLink(ctx context.Context, c Config) (*Engine, error) {
 	e := newEngine(c)
 	var seed, half []byte
@@ -250,7 +277,7 @@ func FinishLink(ctx context.Context, c Config) (*Engine, error) {
 	}
 	defer clear(seed)
 	if e.account.Ready {
-		return nil, ErrAccount
+		return Open(ctx, c)
 	}
 	if err := e.beginKeys(seed); err != nil {
 		return nil, err

@@ -87,3 +87,49 @@ func TestLinkRefusesOtherCodes(t *testing.T) {
 		t.Error("an offer with a broken signature is approved")
 	}
 }
+
+// TestLinkingInterruptedAtItsEnd: a linking that is complete, and of which nobody was
+// told, is complete when it is asked for again; no other account comes into its store.
+func TestLinkingInterruptedAtItsEnd(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	phone := &person{t: t, path: filepath.Join(t.TempDir(), "phone.db"), seal: bytes.Repeat([]byte{3}, sdk.SealKeySize)}
+	ticket, err := ada.Ticket()
+	must(t, err)
+	config := phone.config()
+	offer, err := sdk.Link(ctx, config, ticket)
+	must(t, err)
+	device, err := ada.Approve(ctx, offer, nil)
+	must(t, err)
+	phone.Engine, err = sdk.FinishLink(ctx, config)
+	must(t, err)
+	must(t, phone.Close())
+
+	config = phone.config()
+	if again, err := sdk.Link(ctx, config, ticket); err != nil || again != offer {
+		t.Fatalf("the same ticket again: %v", err)
+	}
+	foreign, err := bob.Ticket()
+	must(t, err)
+	if _, err := sdk.Link(ctx, config, foreign); !errors.Is(err, sdk.ErrAccount) {
+		t.Errorf("the ticket of another account: %v", err)
+	}
+	if _, err := sdk.Link(ctx, config, "nonsense"); !errors.Is(err, sdk.ErrCode) {
+		t.Errorf("no ticket: %v", err)
+	}
+	phone.Engine, err = sdk.FinishLink(ctx, config)
+	must(t, err)
+	t.Cleanup(func() { _ = phone.Close() })
+	if phone.Device() != device || phone.Identity() != ada.Identity() {
+		t.Errorf("finished again it is %s of %s", phone.Device(), phone.Identity())
+	}
+	must(t, phone.Sync(ctx))
+
+	must(t, ada.Close())
+	created := ada.config()
+	defer func() { must(t, created.Store.Close()) }()
+	if _, err := sdk.Link(ctx, created, ticket); !errors.Is(err, sdk.ErrAccount) {
+		t.Errorf("a store whose account was made in it: %v", err)
+	}
+}
