@@ -156,7 +156,7 @@ func TestServiceWhoseDiskFills(t *testing.T) {
 	if len(sent) < 3 {
 		t.Fatalf("%d messages were acknowledged before the disk was full: too few to lose one", len(sent))
 	}
-	wantsExit(t, 0, "the service's disk is full", home, "history", "--profile", "bob", chat) // of what was here before
+	wantsExit(t, 0, fmt.Sprintf("number %d ", len(sent)-1), home, "history", "--profile", "bob", chat) // reading needs no room
 	s.kill()
 	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
 		t.Fatal(err)
