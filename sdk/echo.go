@@ -54,6 +54,10 @@ func (e *Engine) ownEcho(tx Tx, r *room, base Line, o opened) error {
 		}
 		return e.sayUnread(tx, r, base.Seq, kept.Blobs)
 	}
+	// A member may send what this device said once more, see [room.read].
+	if again, err := r.wasRead(tx, o.entry); err != nil || again {
+		return err
+	}
 	if !beside && len(r.rec.Beside) < maxBeside {
 		r.rec.Beside = append(r.rec.Beside, o.key)
 	}

@@ -225,3 +225,20 @@ func (e *Engine) MakeSuccessor(ctx context.Context, old delivery.RoomID, n uint3
 	r.rec = before
 	return id, errors.Join(err, e.Store.Update(ctx, r.save))
 }
+
+// Repeat sends the bytes of an entry that this device has read as an entry of its own.
+func (e *Engine) Repeat(ctx context.Context, id delivery.RoomID, seq uint64) error {
+	var entry delivery.KeptEntry
+	err := e.Store.View(ctx, func(tx Tx) error {
+		raw, err := tx.Get(TableRaw, seqKey(id, seq))
+		if err == nil {
+			entry, err = parseRaw(raw)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = e.client.Append(ctx, id, delivery.AppendRequest{Entry: entry.Bytes})
+	return err
+}

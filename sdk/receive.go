@@ -164,7 +164,6 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 	var done []opened
 	var steps []mls.Step
 	var broken *errBroken
-	var known map[[32]byte][]delivery.BlobID // what was read before, once it matters
 	for _, entry := range entries {
 		if entry.Seq <= r.rec.Cursor {
 			continue
@@ -180,12 +179,14 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 			steps = append(steps, *step)
 		}
 		if o.cause == CauseKeyUsed {
-			if known == nil {
-				if known, err = e.recall(ctx, r.rec.ID); err != nil {
-					return err
-				}
+			err := e.Store.View(ctx, func(tx Tx) (err error) {
+				o.again, err = r.wasRead(tx, entry)
+				return err
+			})
+			if err != nil {
+				return err
 			}
-			if _, o.again = known[sha256.Sum256(entry.Bytes)]; o.again || holds(done, entry) {
+			if o.again || holds(done, entry) {
 				o.again, o.cause = true, ""
 			}
 		}
@@ -247,6 +248,9 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 			if err := putRaw(tx, r.rec.ID, delivery.KeptEntry{Entry: o.entry, Blobs: blobs}); err != nil {
 				return err
 			}
+			if r.read != nil {
+				r.read[sha256.Sum256(o.entry.Bytes)] = blobs
+			}
 			if err := e.noteRestore(tx, r, o.entry); err != nil {
 				return err
 			}
@@ -261,7 +265,7 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 		return r.save(tx)
 	})
 	if err != nil {
-		r.rec, r.state = before, old
+		r.rec, r.state, r.read = before, old, nil
 		return err
 	}
 	for _, step := range steps {
@@ -427,31 +431,44 @@ func (e *Engine) remember(ctx context.Context, r *room, entries []delivery.Entry
 	if r.seen != nil || !restored && r.rec.Cursor < delivery.IncarnationJump {
 		return nil
 	}
-	seen, err := e.recall(ctx, r.rec.ID)
-	if err == nil {
-		r.seen = seen
+	return e.Store.View(ctx, func(tx Tx) error {
+		seen, err := recall(tx, r.rec.ID)
+		if err == nil {
+			r.seen = seen
+		}
+		return err
+	})
+}
+
+// wasRead reports whether the bytes of an entry that is not kept yet were read before.
+func (r *room) wasRead(tx Tx, entry delivery.Entry) (bool, error) {
+	if r.read == nil {
+		read, err := recall(tx, r.rec.ID)
+		if err != nil {
+			return false, err
+		}
+		r.read = read
 	}
-	return err
+	_, was := r.read[sha256.Sum256(entry.Bytes)]
+	return was, nil
 }
 
 // recall reads the hashes of everything that was read of a room, with the blobs of
 // what is kept still.
-func (e *Engine) recall(ctx context.Context, id delivery.RoomID) (map[[32]byte][]delivery.BlobID, error) {
+func recall(tx Tx, id delivery.RoomID) (map[[32]byte][]delivery.BlobID, error) {
 	seen := map[[32]byte][]delivery.BlobID{}
-	err := e.Store.View(ctx, func(tx Tx) error {
-		if err := trimmed(tx, id, func(hash [32]byte) { seen[hash] = nil }); err != nil {
-			return err
-		}
-		return tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
-			entry, err := parseRaw(value)
-			if err == nil && len(entry.Bytes) > 0 {
-				hash := sha256.Sum256(entry.Bytes)
-				if len(seen[hash]) == 0 {
-					seen[hash] = entry.Blobs
-				}
+	if err := trimmed(tx, id, func(hash [32]byte) { seen[hash] = nil }); err != nil {
+		return nil, err
+	}
+	err := tx.Scan(TableRaw, roomKey(id, ""), "", func(_ string, value []byte) (bool, error) {
+		entry, err := parseRaw(value)
+		if err == nil && len(entry.Bytes) > 0 {
+			hash := sha256.Sum256(entry.Bytes)
+			if len(seen[hash]) == 0 {
+				seen[hash] = entry.Blobs
 			}
-			return true, err
-		})
+		}
+		return true, err
 	})
 	return seen, err
 }

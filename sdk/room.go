@@ -27,7 +27,11 @@ type room struct {
 	state state
 	// seen are entries that were read before the service was restored, with their
 	// blobs; nil before that.
-	seen  map[[32]byte][]delivery.BlobID
+	seen map[[32]byte][]delivery.BlobID
+	// read are all entries that were read, from the first one on whose key had been
+	// used: a member may send what others said again as often as it likes, and what is
+	// stored is gone through for the first of these alone. nil before that.
+	read  map[[32]byte][]delivery.BlobID
 	given uint64    // up to which kept seq the restored service has everything
 	told  told      // what a person was told of this restore
 	upto  uint64    // the log was read to its end in this session (Engine.logins); 0 = in none

@@ -10,10 +10,11 @@ import (
 	"github.com/askucher/compax-core/sdk/local"
 )
 
-// counted counts the lines that are read from a store.
+// counted counts the lines and the kept entries that are read from a store.
 type counted struct {
 	sdk.Store
 	all, most int // lines; of one query
+	kept      int // entries
 }
 
 type countedTx struct {
@@ -30,6 +31,15 @@ func (c countedTx) Lines(q sdk.LineQuery) ([]sdk.Line, error) {
 	c.of.all += len(lines)
 	c.of.most = max(c.of.most, len(lines))
 	return lines, err
+}
+
+func (c countedTx) Scan(table sdk.Table, prefix, after string, f func(string, []byte) (bool, error)) error {
+	return c.Tx.Scan(table, prefix, after, func(key string, value []byte) (bool, error) {
+		if table == sdk.TableRaw {
+			c.of.kept++
+		}
+		return f(key, value)
+	})
 }
 
 // TestHistoryReadsNoMoreThanItShows: the last ten of many messages are read without the
