@@ -208,6 +208,9 @@ func (e *Engine) ReadRestore(ctx context.Context, id delivery.RoomID, entry deli
 	return r.rec, err
 }
 
+// GapsAtMost is gapsAtMost.
+const GapsAtMost = gapsAtMost
+
 // MakeSuccessor makes the nth room that may succeed a lost one, as a hostile device
 // would: when it likes. Of a room that it is in it keeps the people.
 func (e *Engine) MakeSuccessor(ctx context.Context, old delivery.RoomID, n uint32) (delivery.RoomID, error) {

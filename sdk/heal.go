@@ -148,6 +148,9 @@ func (e *Engine) noteRestore(tx Tx, r *room, entry delivery.Entry) error {
 		return e.forgotten(tx, r, entry.Seq-1, entry.AcceptedMS, m.BackupMS)
 	case entry.Seq > r.rec.Cursor+delivery.IncarnationJump/2:
 		r.restored(max(r.rec.Joined, 1), entry.Seq)
+		if err := r.siblingsRead(tx, entry.Seq-1); err != nil {
+			return err
+		}
 		return e.forgotten(tx, r, entry.Seq-1, e.nowMS(), 0)
 	}
 	return nil
@@ -158,6 +161,19 @@ func (e *Engine) noteRestore(tx Tx, r *room, entry delivery.Entry) error {
 func (r *room) restored(lost, anew uint64) {
 	r.rec.Lost, r.rec.Anew = lost, anew
 	r.given, r.told = 0, told{}
+}
+
+// gapsAtMost is how many gaps a room has at most by what the service shows alone.
+const gapsAtMost = 256
+
+// siblingsRead notes up to where others may have brought back what this device, which is
+// not its account's first, never read: they stand before the entry by which it came in.
+func (r *room) siblingsRead(tx Tx, to uint64) error {
+	if r.rec.Past == 0 || len(r.rec.Gaps) >= gapsAtMost {
+		return nil
+	}
+	r.rec.Gaps = r.rec.Gaps.with(Span{r.rec.Cursor + 1, to})
+	return wantHistory(tx)
 }
 
 // forgotten leaves one line when messages may be gone that nobody can bring back: those
@@ -187,6 +203,9 @@ func (e *Engine) pastRestore(ctx context.Context, r *room, head uint64) error {
 	before := r.rec
 	err := e.Store.Update(ctx, func(tx Tx) error {
 		r.restored(max(r.rec.Joined, 1), r.rec.Cursor+1)
+		if err := r.siblingsRead(tx, head-1); err != nil {
+			return err
+		}
 		if err := e.forgotten(tx, r, head, e.nowMS(), 0); err != nil {
 			return err
 		}
@@ -282,7 +301,9 @@ func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, e
 	}
 	if elsewhere {
 		// Nothing is said until it is back in; what it lacks there is said again then.
-		r.rec.Renew = earlierState
+		if err := e.mustRenew(ctx, r, earlierState); err != nil {
+			return false, err
+		}
 		return true, e.rejoin(ctx, r, earlierState)
 	}
 	before := r.rec

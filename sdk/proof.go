@@ -42,7 +42,8 @@ func (r *room) knownThere() (*policy.Roster, error) {
 // settleFlight), and its own leaf proves nothing. A broken commit needs this proof.
 //
 // Past retention it is enough that a known identity vouches, by whichever device;
-// that it is past retention this device reads from its own clock. A leaf is renewed
+// that it is past retention this device reads from its own clock. When the service was
+// restored meanwhile, and shows no later state, nobodyComesBack holds there too. A leaf is renewed
 // in the state that this device has, or in a later one on proof, or in any other for
 // which a known identity vouches, as nobodyComesBack allows: who was removed since does
 // not come back by it. That other one is an earlier state, or what came of one, where
@@ -71,26 +72,33 @@ func (e *Engine) proven(ctx context.Context, r *room, o *outside, g ground) erro
 	switch {
 	case proof, g == groundFresh && acquainted, same && (g == groundTrimmed || g == groundRenewed):
 		return nil
-	case g == groundTrimmed && now > own && acquainted:
+	case g == groundTrimmed && acquainted:
 		switch long, err := e.pastRetention(ctx, r); {
 		case err != nil:
 			return err
 		case !long:
 			return refused("the service says that messages are gone, but this device read the chat to its end not long ago, and no device that it knew there vouches for the present state")
+		case now > own:
+			return nil
 		}
-		return nil
+		return e.asBefore(r, known, o, own) // the service was restored meanwhile
 	case g == groundRenewed && held && now > own:
 		return nil // another copy of this profile has come in
 	case g == groundRenewed && acquainted:
-		before, err := policy.CheckContext(r.state.group.Context(), nil)
-		if err != nil {
-			return err
-		}
-		return nobodyComesBack(before, known, o, own)
+		return e.asBefore(r, known, o, own)
 	case held && now <= own:
 		return refused("the service shows no state after epoch %d, so there is nothing to go on to", own)
 	}
 	return refused("no device whose attestation this one held vouches for the chat's present state, epoch %d; this device is in epoch %d. It goes on when one of them changes the chat", now, own)
+}
+
+// asBefore is nobodyComesBack for a room as this device has it.
+func (e *Engine) asBefore(r *room, known *policy.Roster, o *outside, own uint64) error {
+	before, err := policy.CheckContext(r.state.group.Context(), nil)
+	if err != nil {
+		return err
+	}
+	return nobodyComesBack(before, known, o, own)
 }
 
 // nobodyComesBack checks an earlier state, which a service that was restored shows, or

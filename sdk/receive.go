@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -25,21 +26,22 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		page, err := e.client.Log(ctx, r.rec.ID, r.rec.Cursor, 0)
 		switch {
 		case delivery.CodeOf(err) == delivery.CodeTrimmed:
+			r.upto = 0 // nothing is sent before the log was read to its end again
 			err := e.comeIn(ctx, r, r.rec.ID, "this device was away for longer than messages are kept", groundTrimmed)
 			if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Lost == 0 {
 				return e.wentUnseen(ctx, r)
 			}
 			return err
-		case delivery.CodeOf(err) == delivery.CodeNotFound && r.state.group != nil && r.state.group.Active():
-			// Who was removed reads in the log that it was. So the service has lost the
-			// room or this device's entry into it: it comes back when somebody heals the
-			// room.
+		case (delivery.CodeOf(err) == delivery.CodeNotFound || err == nil && page.Head < r.rec.Cursor) && r.state.group != nil && r.state.group.Active():
+			// Who was removed reads in the log that it was, and nobody's log ends before
+			// what was read. So the service has lost the room or this device's entry into
+			// it: it comes back when somebody heals the room.
 			back, failed := e.unknown(ctx, r)
 			if failed != nil {
 				return failed
 			}
 			if !back {
-				return fmt.Errorf("%w: the service does not know it there: %w", ErrOut, err)
+				return fmt.Errorf("%w: the service does not know it there: %w", ErrOut, cmp.Or(err, errShort))
 			}
 			continue
 		case err != nil:
@@ -88,6 +90,9 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 	}
 	return nil
 }
+
+// errShort is what a log says that ends before what was read of it.
+var errShort = errors.New("its log ends before what this device has read of it")
 
 // caughtUp notes that the log was read to its end in a session, and when, once an
 // hour at most.
@@ -405,7 +410,9 @@ func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
 		}
 	} else if r.rec.Lost > 0 {
 		// The restored room went on from before what this device has followed.
-		r.rec.Renew = earlierState
+		if err := e.mustRenew(ctx, r, earlierState); err != nil {
+			return err
+		}
 		return e.rejoin(ctx, r, earlierState)
 	}
 	if err := e.client.Report(ctx, r.rec.ID, delivery.ReportRequest{Seq: b.entry.Seq, Epoch: b.entry.Epoch, Reason: b.reason}); err != nil {

@@ -43,6 +43,17 @@ func (e *Engine) renew(ctx context.Context, r *room) error {
 	return e.rejoin(ctx, r, r.rec.Renew)
 }
 
+// mustRenew notes that this leaf has to be replaced before anything is sent.
+func (e *Engine) mustRenew(ctx context.Context, r *room, why string) error {
+	before := r.rec.Renew
+	r.rec.Renew = why
+	err := e.Store.Update(ctx, r.save)
+	if err != nil {
+		r.rec.Renew = before
+	}
+	return err
+}
+
 // outside is a room as somebody sees it who stands outside: verified, but without
 // its secrets.
 type outside struct {
@@ -378,6 +389,8 @@ func (e *Engine) behindUs(ctx context.Context, r *room, err error) error {
 	if !errors.As(err, &refusal) || r.state.group == nil || refusal.Epoch >= r.state.group.Epoch() {
 		return nil
 	}
-	r.rec.Renew = earlierState
-	return e.rejoin(ctx, r, r.rec.Renew)
+	if err := e.mustRenew(ctx, r, earlierState); err != nil {
+		return err
+	}
+	return e.rejoin(ctx, r, earlierState)
 }
