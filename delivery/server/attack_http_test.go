@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/askucher/compax-core/delivery"
 )
 
 // hurried starts a service that waits less for others.
@@ -74,6 +76,38 @@ func TestAttackSlowBodies(t *testing.T) {
 			if answer := ends(t, conn); !strings.Contains(answer, "HTTP/1.1 4") || !strings.Contains(answer, "application/problem+json") {
 				t.Errorf("%s, %s: %q", line, size, answer)
 			}
+		}
+	}
+	in.serves(t)
+}
+
+// TestAttackUploadThatStalls: the body of an upload that stands still, before its first
+// byte, in the midst, or behind a refusal, is answered in its time, and what came counts.
+func TestAttackUploadThatStalls(t *testing.T) {
+	in := hurried(t, Patience{Body: 50 * time.Millisecond, Piece: 50 * time.Millisecond})
+	ada := in.enrolled("ada")
+	for name, c := range map[string]struct {
+		offset   int
+		size     string
+		sent     int
+		received int64
+	}{
+		"nothing comes":          {0, "Content-Length: 1000", 0, 0},
+		"one byte comes":         {0, "Content-Length: 1000", 1, 1},
+		"one chunk comes":        {0, "Transfer-Encoding: chunked", 0, 0},
+		"it has begun elsewhere": {7, "Content-Length: 1000", 1, 0},
+		"more is promised":       {0, "Content-Length: 100000", 20_000, 20_000},
+		"it is too long":         {0, "Content-Length: 200000", 100_001, 100_000},
+	} {
+		var v delivery.BlobView
+		check(t, ada.json(delivery.RouteUpload, delivery.BlobRequest{Size: 100_000}, &v))
+		conn := in.raw(t, fmt.Sprintf("PATCH /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nUpload-Offset: %d\r\n%s\r\n\r\n%s",
+			v.ID, ada.token, c.offset, c.size, strings.Repeat("x", c.sent)))
+		if answer := ends(t, conn); !strings.Contains(answer, "HTTP/1.1 4") {
+			t.Errorf("%s: %q", name, answer)
+		}
+		if s := ada.state(t, v.ID); s.Received != c.received {
+			t.Errorf("%s: %d bytes count, want %d", name, s.Received, c.received)
 		}
 	}
 	in.serves(t)

@@ -21,9 +21,6 @@ import (
 // piece by piece, so that a broken connection loses at most one.
 const maxPiece = 8 << 20
 
-// pieceTime is how long one piece may take to arrive: 140 KB a second.
-const pieceTime = time.Minute
-
 func (s *Server) beginBlob(c *call) error {
 	var req delivery.BlobRequest
 	if err := c.readJSON(&req); err != nil {
@@ -127,13 +124,12 @@ func (s *Server) uploadBlob(c *call) error {
 		body = bytes.NewReader(c.body)
 	}
 	control := http.NewResponseController(c.w)
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	for m.Received < m.Size {
 		// What has begun goes on, unless it is the last that fits.
 		if s.Level(c) == Critical {
 			return s.mayUpload(c, m.Size)
 		}
-		_ = control.SetReadDeadline(time.Now().Add(pieceTime)) // fails only without a socket
+		_ = control.SetReadDeadline(time.Now().Add(s.Patience.Piece)) // fails only without a socket
 		piece := &counted{r: io.LimitReader(body, min(maxPiece, m.Size-m.Received))}
 		took, err := s.Blobs.Append(c, m.ID, m.Received, piece)
 		if took > 0 {
@@ -155,9 +151,14 @@ func (s *Server) uploadBlob(c *call) error {
 			break
 		}
 	}
-	if n, _ := io.CopyN(io.Discard, body, 1); n > 0 {
+	switch n, err := io.CopyN(io.Discard, body, 1); {
+	case n > 0:
 		return delivery.Refuse(delivery.CodeTooLarge, "the body goes past the blob's declared size")
+	case err == io.EOF:
+		c.bodyRead()
 	}
+	// Else what is left of the body has the time that stands: net/http reads it before
+	// it answers, and waits for as long as it takes.
 	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size, Received: m.Received})
 }
 

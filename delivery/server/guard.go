@@ -11,12 +11,14 @@ import (
 // connection: they may send nothing and take nothing for as long as it stands.
 type Patience struct {
 	Body  time.Duration // for a body to come, unless its route gives it more; a minute
+	Piece time.Duration // for each 8 MiB of an upload to come; a minute, 140 KB a second
 	Take  time.Duration // for each 64 KiB of an answer to be taken; 30 s
 	Hello time.Duration // for a socket to say who it is; 10 s
 }
 
 func (p *Patience) defaults() {
 	def(&p.Body, time.Minute)
+	def(&p.Piece, time.Minute)
 	def(&p.Take, 30*time.Second)
 	def(&p.Hello, 10*time.Second)
 }
