@@ -53,12 +53,7 @@ func TestInvitationBehindGarbage(t *testing.T) {
 	must(t, err)
 	must(t, ada.Add(ctx, room, bob.Identity()))
 	b := bob.through()
-	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
-		if strings.HasSuffix(path, "/tree") {
-			return 200, "text/html", []byte("<html>log in to the hotel</html>")
-		}
-		return 0, "", nil
-	}
+	b.answer = answers("/tree", 200, "text/html", []byte("<html>log in to the hotel</html>"))
 	t.Logf("behind garbage: %v", bob.Sync(ctx))
 	b.answer = nil
 	must(t, bob.Sync(ctx))

@@ -279,23 +279,34 @@ func checkProfile(r local.EditAccountRequest) error {
 
 // edit asks for the phrase only when it is needed.
 func (a *app) edit(ctx context.Context, p local.Profile, req local.EditAccountRequest) error {
-	self, err := p.EditAccount(ctx, req)
-	if err != nil && explain(err).Code == codePhraseNeeded {
-		text, ask := a.askPhrase()
-		defer clear(text)
-		if ask != nil {
-			return ask
-		}
-		if strings.TrimSpace(string(text)) == "" {
-			return err
-		}
-		req.Phrase = string(text)
+	var self local.Self
+	err := a.withPhrase(func(text string) (err error) {
+		req.Phrase = text
 		self, err = p.EditAccount(ctx, req)
-	}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return a.showSelf(self)
+}
+
+// withPhrase does what may need the recovery phrase: without it, and when that is refused
+// for it, once more with the one that is typed. Who types none is told of the refusal.
+func (a *app) withPhrase(do func(text string) error) error {
+	err := do("")
+	if err == nil || explain(err).Code != codePhraseNeeded {
+		return err
+	}
+	text, ask := a.askPhrase()
+	defer clear(text)
+	if ask != nil {
+		return ask
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return err
+	}
+	return do(string(text))
 }
 
 func (a *app) accountListCommand() *cobra.Command {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,19 +68,12 @@ not hold the account's key asks for the recovery phrase, on standard input.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd.Context(), func(ctx context.Context, p local.Profile) error {
 			req := local.ApproveRequest{Offer: args[0]}
-			d, err := p.Approve(ctx, req)
-			if err != nil && explain(err).Code == codePhraseNeeded {
-				text, ask := a.askPhrase()
-				defer clear(text)
-				if ask != nil {
-					return ask
-				}
-				if strings.TrimSpace(string(text)) == "" {
-					return err
-				}
-				req.Phrase = string(text)
+			var d local.Device
+			err := a.withPhrase(func(text string) (err error) {
+				req.Phrase = text
 				d, err = p.Approve(ctx, req)
-			}
+				return err
+			})
 			if err != nil {
 				return err
 			}
