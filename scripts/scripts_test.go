@@ -60,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"stop":     cmdStop,
 			"garbage":  cmdGarbage,
 			"impostor": cmdImpostor,
+			"spoiler":  cmdSpoiler,
 			"exits":    cmdExits,
 			"accounts": cmdAccounts,
 			"field":    cmdField,

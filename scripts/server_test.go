@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,6 +224,28 @@ func cmdGarbage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: garbage NAME KIND")
 	}
 	srv := httptest.NewServer(answering(ts, args[1]))
+	ts.Defer(srv.Close)
+	ts.Setenv(args[0], srv.URL)
+}
+
+// cmdSpoiler is "spoiler NAME URL PATH KIND": an actor between clients and the server at
+// URL that lets everything through and answers nonsense to what asks for PATH. It sets
+// $NAME to its own URL.
+func cmdSpoiler(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: spoiler NAME URL PATH KIND")
+	}
+	backend, err := url.Parse(args[1])
+	ts.Check(err)
+	through := httputil.NewSingleHostReverseProxy(backend)
+	spoilt := answering(ts, args[3])
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == args[2] {
+			spoilt.ServeHTTP(w, r)
+			return
+		}
+		through.ServeHTTP(w, r)
+	}))
 	ts.Defer(srv.Close)
 	ts.Setenv(args[0], srv.URL)
 }

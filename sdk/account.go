@@ -86,76 +86,6 @@ func (e *Engine) begins(ctx context.Context, node phrase.Account) error {
 	return e.ready(ctx)
 }
 
-// Restore brings an account back on a new device from its phrase alone: name,
-// contacts, and every room that any device of it is in, which it enters by
-// external commit.
-func Restore(ctx context.Context, c Config, server string, words phrase.Phrase) (*Engine, error) {
-	node, err := words.Account()
-	if err != nil {
-		return nil, err
-	}
-	defer node.Wipe()
-	e, err := setUp(ctx, c, account{Server: server}, node)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.comeBack(ctx); err != nil {
-		return nil, err
-	}
-	if err := e.ready(ctx); err != nil {
-		return nil, err
-	}
-	e.catchUpPast(ctx)
-	return e, nil
-}
-
-// comeBack reads what the account left at the service and enters its rooms.
-func (e *Engine) comeBack(ctx context.Context) error {
-	found, err := e.readSnapshot(ctx)
-	if errors.Is(err, errKeys) {
-		return fmt.Errorf("%w: its archive key is not wrapped to this device yet", ErrWaiting)
-	}
-	if err != nil {
-		return err
-	}
-	if !found {
-		return e.noAccount(ctx)
-	}
-	// What was revoked counts before anything is sealed.
-	if _, err := e.Devices(ctx); err != nil {
-		return err
-	}
-	if err := e.settled(ctx); err != nil {
-		return err
-	}
-	if err := e.publishKeys(ctx, firstKeys, policy.Suites...); err != nil {
-		return err
-	}
-	return e.joinOwnRooms(ctx)
-}
-
-// noAccount says that the service keeps nothing of the account, and why that may be.
-func (e *Engine) noAccount(ctx context.Context) error {
-	detail := "this service knows no account of this phrase: check the address"
-	info, err := e.home(ctx)
-	if err != nil {
-		return err
-	}
-	if info.Incarnation > 0 {
-		detail += fmt.Sprintf("; it was restored from a backup, on %s: an account that was made after that backup is gone with its last device, and its owner makes another one",
-			time.UnixMilli(info.RestoredMS).UTC().Format("2 January 2006"))
-	}
-	return delivery.Refuse(delivery.CodeNotFound, detail)
-}
-
-// catchUpPast reads the archive on a device that is ready. Without the service it
-// is read later.
-func (e *Engine) catchUpPast(ctx context.Context) {
-	if err := e.history(ctx); err != nil {
-		e.Warn("what was said before is read later: %v", err)
-	}
-}
-
 func (e *Engine) ready(ctx context.Context) error {
 	e.account.Ready = true
 	return e.Store.Update(ctx, e.saveAccount)
@@ -174,57 +104,71 @@ func (e *Engine) self() account {
 func setUp(ctx context.Context, c Config, a account, node phrase.Account) (*Engine, error) {
 	e := newEngine(c)
 	e.account = a
-	if err := e.begunBefore(ctx); err != nil {
+	if _, err := e.begunBefore(ctx); err != nil {
 		return nil, err
 	}
-	info, err := e.firstContact(ctx)
-	if err != nil {
+	if _, err := e.firstContact(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.makeDevice(ctx, node); err != nil {
+		return nil, err
+	}
+	return e, e.enrol(ctx)
+}
+
+// makeDevice makes a device of the account of node, and stores it. The service does
+// not know it yet.
+func (e *Engine) makeDevice(ctx context.Context, node phrase.Account) error {
 	key, err := node.Identity()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer key.Wipe()
 	device, hpke, err := e.newDeviceKeys()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cred, err := identity.Attest(identity.Attestation{
-		Home: info.Home, Identity: key.PublicBytes(), DevicePubkey: device.PublicBytes(), DeviceHPKE: identity.DeviceHPKEKey(hpke.PublicKey().Bytes()),
+		Home: e.account.Home, Identity: key.PublicBytes(), DevicePubkey: device.PublicBytes(), DeviceHPKE: identity.DeviceHPKEKey(hpke.PublicKey().Bytes()),
 		Role: identity.RoleMember, Version: 1, IssuedAt: uint64(e.Now().Unix()),
 	}, key, device)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	archive, err := node.ArchiveKey(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer clear(archive)
 	nodeBytes := node.Bytes()
 	defer clear(nodeBytes)
-	if err := e.storeDevice(ctx, cred, device, hpke, archive, nodeBytes); err != nil {
-		return nil, err
-	}
-	if err := e.client.Enrol(ctx, cred.Bytes()); err != nil {
-		return nil, err
-	}
-	return e, e.client.Login(ctx)
+	return e.storeDevice(ctx, cred, device, hpke, archive, nodeBytes)
 }
 
-// begunBefore refuses a store with an account.
-func (e *Engine) begunBefore(ctx context.Context) error {
-	return e.Store.View(ctx, func(tx Tx) error {
-		var before account
-		if _, err := get(tx, TableSetting, settingAccount, &before); err != nil {
-			return err
-		}
-		if before.Ready {
-			return ErrAccount
-		}
-		return nil
+// enrol makes the device known, which may be done again, and opens a session.
+func (e *Engine) enrol(ctx context.Context) error {
+	if err := e.client.Enrol(ctx, e.cred.Bytes()); err != nil {
+		return err
+	}
+	return e.client.Login(ctx)
+}
+
+// begunBefore is the account that began in the store, if any. A store with a finished
+// one is refused, and one with an account that comes back.
+func (e *Engine) begunBefore(ctx context.Context) (before account, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		_, err := get(tx, TableSetting, settingAccount, &before)
+		return err
 	})
+	switch {
+	case err != nil:
+		return before, err
+	case before.Ready:
+		return before, ErrAccount
+	case before.Returning:
+		return before, fmt.Errorf("%w: it began to come back from its phrase, at %s, and is not complete", ErrAccount, before.Server)
+	}
+	return before, nil
 }
 
 func (e *Engine) firstContact(ctx context.Context) (delivery.Info, error) {
@@ -262,34 +206,33 @@ func (e *Engine) newDeviceKeys() (phrase.Key, *ecdh.PrivateKey, error) {
 	return device, hpke, nil
 }
 
-// storeDevice seals the device's secrets into the store; node nil for a linked
-// device, archive nil for one that waits for its grant.
+// storeDevice seals the device's secrets into the store. Nothing of a device that was
+// begun in it before counts any more.
 func (e *Engine) storeDevice(ctx context.Context, cred identity.Credential, device phrase.Key, hpke *ecdh.PrivateKey, archive, node []byte) error {
 	e.account.Identity, e.account.Device = cred.Identity(), cred.DeviceID()
 	seed := device.Seed()
 	defer clear(seed)
-	secrets := map[string][]byte{settingDevice: seed, settingHPKE: hpke.Bytes()}
-	if archive != nil {
-		secrets[settingArchive] = archive
-	}
-	if node != nil {
-		secrets[settingNode] = node
-	}
-	if err := e.storeSecrets(ctx, secrets, map[string][]byte{settingCredential: cred.Bytes()}); err != nil {
+	secrets := map[string][]byte{settingDevice: seed, settingHPKE: hpke.Bytes(), settingArchive: archive, settingNode: node}
+	open := map[string][]byte{settingCredential: cred.Bytes(), settingOffer: nil, settingCounter: nil, settingNext: nil}
+	if err := e.storeSecrets(ctx, secrets, open); err != nil {
 		return err
 	}
 	return e.begin(cred.Bytes(), seed)
 }
 
-// storeSecrets seals secrets into the store and puts open values beside them, with
-// the account and the machine it lives on.
+// storeSecrets seals secrets into the store and puts open values beside them (nil takes
+// one away), with the account and the machine it lives on.
 func (e *Engine) storeSecrets(ctx context.Context, secrets, open map[string][]byte) error {
 	return e.Store.Update(ctx, func(tx Tx) error {
 		if err := e.putSecrets(tx, secrets); err != nil {
 			return err
 		}
 		for name, value := range open {
-			if err := tx.Put(TableSetting, name, value); err != nil {
+			set := func() error { return tx.Put(TableSetting, name, value) }
+			if value == nil {
+				set = func() error { return tx.Delete(TableSetting, name) }
+			}
+			if err := set(); err != nil {
 				return err
 			}
 		}

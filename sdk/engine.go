@@ -106,6 +106,9 @@ type account struct {
 	Profile  uint64             `json:"profile"` // version of the public profile
 	SelfRoom *delivery.RoomID   `json:"self_room,omitempty"`
 	Ready    bool               `json:"ready"` // setting up is complete
+	// Returning is an account that came or comes back from its phrase: its device may be
+	// known to the service before it is ready, so another try goes on with it.
+	Returning bool `json:"returning,omitempty"`
 }
 
 const (
@@ -143,7 +146,6 @@ func newEngine(c Config) *Engine {
 // Open opens the account that the store holds (ErrNoAccount, ErrSeal).
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	e := newEngine(c)
-	var cred, seed []byte
 	copied := false
 	err := c.Store.View(ctx, func(tx Tx) error {
 		found, err := get(tx, TableSetting, settingAccount, &e.account)
@@ -153,26 +155,14 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		if !found || !e.account.Ready {
 			return ErrNoAccount
 		}
-		if cred, err = tx.Get(TableSetting, settingCredential); err != nil {
-			return err
-		}
 		host, err := tx.Get(TableSetting, settingHost)
-		if err != nil {
-			return err
-		}
 		copied = c.Host != "" && len(host) > 0 && string(host) != c.Host
-		sealed, err := tx.Get(TableSetting, settingDevice)
-		if err != nil {
-			return err
-		}
-		seed, err = unseal(c.SealKey, settingDevice, sealed)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer clear(seed)
-	if err := e.begin(cred, seed); err != nil {
+	if err := e.beginStored(ctx); err != nil {
 		return nil, err
 	}
 	if copied {
@@ -181,6 +171,27 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		}
 	}
 	return e, nil
+}
+
+// beginStored begins with the device that the store holds.
+func (e *Engine) beginStored(ctx context.Context) error {
+	var cred, seed []byte
+	err := e.Store.View(ctx, func(tx Tx) (err error) {
+		if cred, err = tx.Get(TableSetting, settingCredential); err != nil {
+			return err
+		}
+		sealed, err := tx.Get(TableSetting, settingDevice)
+		if err != nil {
+			return err
+		}
+		seed, err = unseal(e.SealKey, settingDevice, sealed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer clear(seed)
+	return e.begin(cred, seed)
 }
 
 // begin sets up what needs the device's key.

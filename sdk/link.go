@@ -78,7 +78,7 @@ func Link(ctx context.Context, c Config, code string) (offer string, err error) 
 	if offer, err = e.madeOffer(ctx); err != nil {
 		return "", err
 	}
-	if err := e.begunBefore(ctx); errors.Is(err, ErrAccount) && offer != "" {
+	if _, err := e.begunBefore(ctx); errors.Is(err, ErrAccount) && offer != "" {
 		t, err := readTicket(code)
 		if err != nil {
 			return "", err

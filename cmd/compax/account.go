@@ -13,6 +13,7 @@ import (
 
 	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/identity/phrase"
+	"github.com/askucher/compax-core/sdk"
 	"github.com/askucher/compax-core/sdk/local"
 )
 
@@ -68,7 +69,8 @@ func checkServer(server string) error {
 }
 
 // inNewProfile runs f on the folder of a new profile. What f leaves when it fails
-// is taken away again, so that the name is free.
+// is taken away again, so that the name is free, unless it is of use: an account that
+// exists, or a device that the service knows and another try completes.
 func (a *app) inNewProfile(f func(profile, dir string) error) error {
 	profile, dir, err := a.chosen(true)
 	if err != nil {
@@ -79,7 +81,7 @@ func (a *app) inNewProfile(f func(profile, dir string) error) error {
 		return err
 	}
 	err = f(profile, dir)
-	if err != nil && made && !errors.Is(err, errShown) {
+	if err != nil && made && !errors.Is(err, errShown) && !errors.Is(err, sdk.ErrUnfinished) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	return err
@@ -131,7 +133,8 @@ func (a *app) accountRestoreCommand() *cobra.Command {
 	cmd := command("restore --server URL", "Bring an account back from its phrase, as a new device", args(), nil)
 	cmd.Long = `Reads the 24 words from standard input (unseen, on a terminal) and brings the
 account back on this machine: name, contacts and rooms. It becomes a further
-device of the account; a lost one is ended with compax devices revoke.`
+device of the account; a lost one is ended with compax devices revoke. Interrupted,
+it goes on with the same device when it is run again with the same profile.`
 	cmd.Flags().StringVar(&server, "server", "", "address of the service where the account was made, `URL`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if server == "" {

@@ -74,16 +74,32 @@ func create(ctx context.Context, a *app, profile, dir string, n newAccount) (loc
 }
 
 func restore(ctx context.Context, a *app, profile, dir, server string, words phrase.Phrase) (local.Self, error) {
-	c, err := a.engineConfig(ctx, dir, true)
+	e, err := returned(ctx, a, dir, server, words)
+	if errors.Is(err, sdk.ErrRevoked) {
+		// The device that an earlier try has made was ended by its owner: there is
+		// nothing in the folder, and no use for it.
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+			return local.Self{}, err
+		}
+		e, err = returned(ctx, a, dir, server, words)
+	}
 	if err != nil {
 		return local.Self{}, err
 	}
-	e, err := sdk.Restore(ctx, c, server, words)
-	if err != nil {
-		return local.Self{}, errors.Join(err, c.Store.Close())
-	}
 	self, err := local.OverEngine(e, profile).Self(ctx, local.None{})
 	return self, errors.Join(err, openProfile{e, dir}.Close())
+}
+
+func returned(ctx context.Context, a *app, dir, server string, words phrase.Phrase) (*sdk.Engine, error) {
+	c, err := a.engineConfig(ctx, dir, true)
+	if err != nil {
+		return nil, err
+	}
+	e, err := sdk.Restore(ctx, c, server, words)
+	if err != nil {
+		return nil, errors.Join(err, c.Store.Close())
+	}
+	return e, nil
 }
 
 // link makes a profile a further device: it shows its offer and waits until that

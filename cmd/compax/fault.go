@@ -64,6 +64,9 @@ func explain(err error) *local.Error {
 	if errors.As(err, &h) {
 		e.Hint = h.hint
 	}
+	if errors.Is(err, sdk.ErrUnfinished) {
+		e.Hint = strings.TrimPrefix(e.Hint+"; run it again with the same profile: it goes on with the device that was made", "; ")
+	}
 	if errors.Is(err, sdk.ErrFailed) {
 		e.Hint = strings.TrimPrefix(e.Hint+"; the message lies in the outbox (compax outbox): resend it later, or drop it", "; ")
 	}
