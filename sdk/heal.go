@@ -179,13 +179,20 @@ func (r *room) siblingsRead(tx Tx, to uint64) error {
 // forgotten leaves one line when messages may be gone that nobody can bring back: those
 // that are newer than the backup, that were past retention when the service was restored,
 // and that this device had not read by then, see [Room.Caught]. Whoever kept them has
-// forgotten them. to is the last seq that one of them may have had; a backup of 0 is of
-// unknown age.
+// forgotten them. They count as not read, so that no other device of the account takes
+// this one's archive for a proof that nothing was said there. to is the last seq that one
+// of them may have had; a backup of 0 is of unknown age.
 func (e *Engine) forgotten(tx Tx, r *room, to uint64, restoredMS, backupMS int64) error {
 	limit := restoredMS - retention.Milliseconds()
 	from := max(r.rec.Caught, backupMS)
 	if from >= limit || to <= r.rec.Cursor {
 		return nil
+	}
+	if len(r.rec.Gaps) < gapsAtMost {
+		r.rec.Gaps = r.rec.Gaps.with(Span{r.rec.Cursor + 1, to})
+		if err := wantHistory(tx); err != nil {
+			return err
+		}
 	}
 	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
 	return tx.PutLine(Line{

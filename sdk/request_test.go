@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/identity"
+	"github.com/askucher/compax-core/mls/wire"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -88,8 +90,51 @@ func TestAttackInvitationByARevokedDevice(t *testing.T) {
 	if bob.waiting(after) {
 		t.Error("a revoked device invites")
 	}
-	if err := bob.Accept(ctx, before); !errors.Is(err, policy.ErrRevoked) {
+	if err := bob.Accept(ctx, before); !errors.Is(err, policy.ErrRevoked) || !errors.Is(err, sdk.ErrNoRoom) {
 		t.Errorf("accepting what it made before: %v", err)
+	}
+	if bob.waiting(before) { // it can never be accepted
+		t.Error("it waits still")
+	}
+}
+
+// TestInvitationThatWaitedForTooLong: the key package that an invitation is for has ended
+// and was forgotten. Accepting says so once, the invitation is gone, and the next one works.
+func TestInvitationThatWaitedForTooLong(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room := ada.room("Waits")
+	ada.adds(room, bob.Identity())
+	if !bob.waiting(room) {
+		t.Fatal("the invitation is not shown")
+	}
+	b := bob.through()
+	b.answer = answers("/tree", 503, delivery.ProblemType, problem(t, delivery.Refuse(delivery.CodeRetry, "later")))
+	err := bob.Accept(ctx, room)
+	b.answer = nil
+	if delivery.CodeOf(err) != delivery.CodeRetry || !bob.waiting(room) {
+		t.Errorf("what the service does not answer now: %v", err)
+	}
+	requests, err := bob.Requests(ctx)
+	must(t, err)
+	var m wire.MLSMessage
+	must(t, wire.Unmarshal(requests[0].Welcome, &m))
+	must(t, bob.Store.Update(ctx, func(tx sdk.Tx) (err error) {
+		for _, s := range m.Welcome.Secrets {
+			err = errors.Join(err, tx.Delete(sdk.TableBundle, fmt.Sprintf("%x", []byte(s.NewMember))))
+		}
+		return err
+	}))
+	if err := bob.Accept(ctx, room); !errors.Is(err, sdk.ErrNoRoom) || bob.waiting(room) {
+		t.Errorf("without its key package: %v", err)
+	}
+	must(t, ada.Remove(ctx, room, bob.Identity()))
+	ada.adds(room, bob.Identity())
+	must(t, bob.Accept(ctx, room))
+	ada.say(room, "at last")
+	if got := bob.read(room); got[len(got)-1] != "at last" {
+		t.Errorf("bob reads %q", got)
 	}
 }
 

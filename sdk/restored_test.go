@@ -80,6 +80,40 @@ func TestWhatEverybodyHasForgotten(t *testing.T) {
 	}
 }
 
+// TestForgottenIsNotArchivedAsRead: what everybody may have forgotten is missing on a
+// device that was there as on one that came later. What the first one archives is no proof
+// to the second that nothing was said.
+func TestForgottenIsNotArchivedAsRead(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	room, err := ada.NewRoom(ctx, "Forgotten")
+	must(t, err)
+	tablet := ada.another(h, "tablet")
+	must(t, ada.Sync(ctx))
+	must(t, tablet.Sync(ctx))
+	now, day := time.Now().UnixMilli(), (24 * time.Hour).Milliseconds()
+	rec, err := ada.RoomOf(ctx, room)
+	must(t, err)
+	m := delivery.NewMarker(now-60*day, now)
+	at := m.First(rec.Cursor + 1)
+	_, err = ada.ReadRestore(ctx, room, delivery.Entry{Seq: at, Kind: delivery.KindIncarnation, AcceptedMS: now, Bytes: m.Bytes()}, now-90*day)
+	must(t, err)
+	_, err = tablet.ReadRestore(ctx, room, delivery.Entry{Seq: at + 1, Kind: delivery.KindApplication, AcceptedMS: now, Bytes: []byte("since")}, now-90*day)
+	must(t, err)
+	_, err = ada.Archive(ctx)
+	must(t, err)
+	must(t, tablet.Sync(ctx))
+	for _, p := range []*person{ada, tablet} {
+		if got := p.gaps(room); len(got) != 1 || got[0].Cause == "" {
+			t.Errorf("%s tells of %+v", p.Name(), got)
+		}
+		if past := p.past(room); len(past.Missing)+len(past.Withheld) == 0 {
+			t.Errorf("%s misses nothing: %+v", p.Name(), past)
+		}
+	}
+}
+
 // TestRestoredTwiceFromOneBackup: the service comes back from the same file twice, with
 // talk in between. No number stands for two entries, and everybody has everything once.
 func TestRestoredTwiceFromOneBackup(t *testing.T) {
