@@ -99,6 +99,17 @@ func (e *Engine) Typing(ctx context.Context, id delivery.RoomID) error {
 	return nil
 }
 
+// TellsTyping reports whether anybody in a room is told that the person writes: the
+// settings allow it, and there are others and not too many (ErrNoRoom, ErrRequest, ErrOut).
+func (e *Engine) TellsTyping(ctx context.Context, id delivery.RoomID) (bool, error) {
+	v, err := e.liveView(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	s, err := e.Settings(ctx)
+	return s.Typing && v.sayable(MaxTypingPeople), err
+}
+
 // TypingEnded tells a room that the person writes no more, when it was told that
 // they do. A message that is sent says it by itself.
 func (e *Engine) TypingEnded(ctx context.Context, id delivery.RoomID) error {

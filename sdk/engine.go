@@ -357,6 +357,9 @@ func (l *login) LoggedIn(ctx context.Context, want [16]byte, copied bool) error 
 		if err := tx.Delete(TableSetting, settingNext); err != nil {
 			return err
 		}
+		if err := tx.Delete(TableSetting, settingRevoked); err != nil { // who said so was wrong
+			return err
+		}
 		if err := tx.Put(TableSetting, settingCounter, want[:]); err != nil || !copied {
 			return err
 		}
@@ -434,11 +437,17 @@ func (e *Engine) staleAll() {
 	}
 }
 
-// fail turns what the service says about this device into an error of the engine.
+// fail turns what the service says about this device into an error of the engine. What
+// a revoked device was still to send is set aside: nothing can ever send it.
 func (e *Engine) fail(ctx context.Context, err error) error {
 	if delivery.CodeOf(err) != delivery.CodeRevoked {
 		return err
 	}
-	note := e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingRevoked, []byte{1}) })
+	note := e.Store.Update(ctx, func(tx Tx) error {
+		if err := e.asideAll(tx, ErrRevoked); err != nil {
+			return err
+		}
+		return tx.Put(TableSetting, settingRevoked, []byte{1})
+	})
 	return errors.Join(fmt.Errorf("%w: %w", ErrRevoked, err), note)
 }

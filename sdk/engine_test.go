@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -427,4 +428,43 @@ func TestListenHearsOnce(t *testing.T) {
 		}
 		return sdk.ErrEnough
 	}))
+}
+
+// TestEachChatHasAPlaceOfItsOwn: where a profile has stopped listening counts for one
+// chat, whatever is heard of another, and a look at what lies after a number moves none.
+func TestEachChatHasAPlaceOfItsOwn(t *testing.T) {
+	h := newHome(t)
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	ctx := t.Context()
+	tea, rum := ada.room("Tea"), ada.room("Rum")
+	ada.invite(tea, bob)
+	ada.invite(rum, bob)
+	first := ada.say(tea, "tea 1")
+	ada.say(rum, "rum 1")
+	ada.say(tea, "tea 2")
+	hears := func(l sdk.Listening, want ...string) {
+		t.Helper()
+		var got []string
+		must(t, bob.Listen(ctx, l, func(l sdk.Line) error {
+			if got = append(got, l.Text); len(got) == len(want) {
+				return sdk.ErrEnough
+			}
+			return nil
+		}))
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	}
+	zero := uint64(0)
+	hears(sdk.Listening{Room: &tea, Since: &zero}, "tea 1", "tea 2")
+	hears(sdk.Listening{Room: &tea, Since: &first.Seq}, "tea 2")
+	hears(sdk.Listening{Room: &tea}, "tea 1")
+	hears(sdk.Listening{Room: &tea, Since: &zero}, "tea 1", "tea 2")
+	bob.restart()
+	hears(sdk.Listening{}, "rum 1", "tea 2")
+	ada.say(rum, "rum 2")
+	ada.say(tea, "tea 3")
+	hears(sdk.Listening{Room: &rum}, "rum 2")
+	hears(sdk.Listening{}, "tea 3")
 }

@@ -239,6 +239,10 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 	if now.Before(r.calls) {
 		return false, nil
 	}
+	// It may be this device that the service does not know.
+	if err := e.ensure(ctx); err != nil {
+		return false, err
+	}
 	r.waits = min(max(2*r.waits, callAgain), callAtLeast)
 	r.calls = now.Add(r.waits)
 	if r.rec.Lost == 0 || r.rec.Lapse.SinceMS == 0 {
@@ -249,9 +253,6 @@ func (e *Engine) unknown(ctx context.Context, r *room) (back bool, err error) {
 		if err := e.Store.Update(ctx, r.save); err != nil {
 			return false, err
 		}
-	}
-	if err := e.ensure(ctx); err != nil {
-		return false, err
 	}
 	_, err = e.offer(ctx, r)
 	if delivery.CodeOf(err) == delivery.CodeNotFound {

@@ -27,8 +27,9 @@ type Listening struct {
 }
 
 // Listen gives f every line that the profile has not been given before, in the
-// order of each room, then waits for more. The place is moved on when f has
-// returned; listening Since a number above it leaves it there. It ends with ctx, with
+// order of each room, then waits for more. The profile has a place in each room, which
+// is moved on when f has returned; listening Since a number leaves it where it is. It
+// ends with ctx, with
 // f's error (nil for [ErrEnough]), or when this device is revoked (ErrRevoked); a
 // broken connection is made again.
 func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) error {
@@ -54,10 +55,10 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 	for _, a := range l.Told {
 		people.told[a] = true
 	}
-	heard := map[delivery.RoomID]uint64{}
+	heard, met := map[delivery.RoomID]uint64{}, introduced{}
 	for {
 		bell := e.bell()
-		err := e.hear(ctx, l, heard, f)
+		err := e.hear(ctx, l, heard, met, f)
 		if err == nil {
 			err = people.wait(ctx, bell, ended)
 		}
@@ -72,7 +73,7 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 		select {
 		case <-ended:
 			// What came in with the last frames is still to be heard.
-			if h := e.hear(context.WithoutCancel(ctx), l, heard, f); h != nil && !errors.Is(h, ErrEnough) {
+			if h := e.hear(context.WithoutCancel(ctx), l, heard, met, f); h != nil && !errors.Is(h, ErrEnough) {
 				return h
 			} else if h != nil {
 				return nil
@@ -84,7 +85,13 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 }
 
 // hear gives f what is new in the rooms.
-func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomID]uint64, f func(Line) error) error {
+func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomID]uint64, met introduced, f func(Line) error) error {
+	give := func(line Line) error {
+		if err := e.nameFirst(ctx, met, line.From); err != nil {
+			return err
+		}
+		return f(line)
+	}
 	var rooms []Room
 	err := e.Store.View(ctx, func(tx Tx) (err error) {
 		rooms, err = scan[Room](tx, TableRoom, "")
@@ -107,8 +114,8 @@ func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomI
 				after = *l.Since
 			}
 		}
-		if after, err = e.hearRoom(ctx, l, rec, after, f); err != nil {
-			if l.Since != nil && *l.Since > rec.Heard {
+		if after, err = e.hearRoom(ctx, l, rec, after, give); err != nil {
+			if l.Since != nil {
 				return err
 			}
 			return errors.Join(err, e.moveOn(context.WithoutCancel(ctx), rec.ID, after))
@@ -135,7 +142,7 @@ func (e *Engine) hearRoom(ctx context.Context, l Listening, rec Room, after uint
 				next--
 			}
 		}
-		own := l.Since == nil || *l.Since <= rec.Heard // else what lies before it was not heard
+		own := l.Since == nil // else it is a look at a part, and not the profile's own listening
 		for i, line := range lines {
 			wanted := (line.Kind.Said() || line.Kind == LineGap || l.Events) && (!line.Mine || l.Mine) && line.Kind != LineReceipt
 			if !wanted || line.Deleted && line.Kind != LineReaction || line.Seq > next {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -95,6 +96,35 @@ func (e *Engine) unmet(ctx context.Context, r *room) (out []identity.PublicKey, 
 		return nil
 	})
 	return out, err
+}
+
+// introTime is how long a listener waits to learn what somebody is called.
+const introTime = 3 * time.Second
+
+// introduced is whom one listening has met.
+type introduced map[identity.PublicKey]bool
+
+// nameFirst asks what somebody is called whom this device never asked for, before what
+// they say is given on: who comes in is in the log before their name is known. Each is
+// asked for once, and nobody more when the service does not answer.
+func (e *Engine) nameFirst(ctx context.Context, met introduced, who identity.PublicKey) error {
+	if met[who] || met[identity.PublicKey{}] || who == e.account.Identity || who == (identity.PublicKey{}) {
+		return nil
+	}
+	met[who] = true
+	p, err := e.Person(ctx, who)
+	if err != nil || p.Asked > 0 || p.Name != "" {
+		return err
+	}
+	short, cancel := context.WithTimeout(ctx, introTime)
+	defer cancel()
+	f, err := e.lineOf(short, who)
+	if err != nil {
+		met[identity.PublicKey{}] = isNet(err)
+		return nil // their name comes with the room's others
+	}
+	f.Identity = who
+	return e.learnAll(ctx, []identity.UsernameFields{f}, nil)
 }
 
 // came notes that somebody has come into a room: what they are called is asked for.

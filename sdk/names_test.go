@@ -1,9 +1,12 @@
 package sdk_test
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/askucher/compax-core/delivery"
@@ -204,5 +207,55 @@ func TestNamesThatTheDirectoryDoesNotTell(t *testing.T) {
 	again(given(stolen), "Bob @")
 	if id, err := carol.Find(ctx, "@bob"); err != nil || id != bob.Identity() {
 		t.Errorf("@bob is %v: %v", id, err)
+	}
+}
+
+// TestWhoComesInIsNamedWhenItIsToldOf: a listener is told that somebody came in when it
+// is known what they are called, however long the directory takes to say so.
+func TestWhoComesInIsNamedWhenItIsToldOf(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob, carol := newPerson(t, h, "ada"), newPerson(t, h, "bob"), newPerson(t, h, "carol")
+	room := ada.room("Door")
+	ada.invite(room, bob)
+	must(t, bob.Sync(ctx))
+	b := bob.through()
+	// The directory thinks until whoever brings the room up to date has asked, and the
+	// listener has asked too, or told of it all the same.
+	both, told := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int32
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, "/people/"+carol.Identity().String()) {
+			if asked.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-told:
+			}
+		}
+		return 0, "", nil
+	}
+	var once sync.Once
+	done := make(chan error, 1)
+	var name string
+	ready := make(chan struct{})
+	go func() {
+		done <- bob.Listen(ctx, sdk.Listening{Room: &room, Events: true}, func(l sdk.Line) error {
+			once.Do(func() { close(ready) })
+			if l.Kind != sdk.LineJoin || l.From != carol.Identity() {
+				return nil
+			}
+			close(told)
+			p, err := bob.Person(ctx, l.From)
+			name = p.Name
+			return cmp.Or(err, sdk.ErrEnough)
+		})
+	}()
+	<-ready // it has heard what was before
+	must(t, ada.Add(ctx, room, carol.Identity()))
+	must(t, <-done)
+	if name != "carol" {
+		t.Errorf("told of %q", name)
 	}
 }

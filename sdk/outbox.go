@@ -46,23 +46,58 @@ func (e *Engine) setAside(ctx context.Context, w waiting, cause error) error {
 	arrived := false
 	err := e.Store.Update(ctx, func(tx Tx) error {
 		still, err := w.waits(tx)
-		if arrived = err == nil && !still; err != nil || arrived {
+		if err != nil {
 			return err
 		}
-		if err := tx.Delete(TableOutbox, w.key()); err != nil {
-			return err
+		if still {
+			return e.aside(tx, w, cause)
 		}
-		if _, shown := w.line(); !shown {
-			return nil
-		}
-		w.Entry, w.Epoch = nil, 0
-		why := strings.SplitN(cause.Error(), "\n", 2)[0]
-		return put(tx, TableFailed, failedKey(w.Room, w.ID), refused{w, why, e.nowMS()})
+		already, err := tx.Get(TableFailed, failedKey(w.Room, w.ID))
+		arrived = already == nil
+		return err
 	})
 	if arrived && err == nil {
 		return nil
 	}
 	return &failedError{w.ID, errors.Join(cause, err)}
+}
+
+// aside moves a message from the outbox to those that were refused for good.
+func (e *Engine) aside(tx Tx, w waiting, cause error) error {
+	if err := tx.Delete(TableOutbox, w.key()); err != nil {
+		return err
+	}
+	if _, shown := w.line(); !shown {
+		return nil
+	}
+	w.Entry, w.Epoch = nil, 0
+	why := strings.SplitN(cause.Error(), "\n", 2)[0]
+	return put(tx, TableFailed, failedKey(w.Room, w.ID), refused{w, why, e.nowMS()})
+}
+
+// asideAll is aside for everything that waits: nothing of it can be sent any more.
+func (e *Engine) asideAll(tx Tx, cause error) error {
+	queue, err := scan[waiting](tx, TableOutbox, "")
+	if err != nil {
+		return err
+	}
+	for _, w := range queue {
+		if err := e.aside(tx, w, cause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maySend refuses what this device can never send: its owner has revoked it.
+func (e *Engine) maySend(ctx context.Context) error {
+	return e.Store.View(ctx, func(tx Tx) error {
+		revoked, err := tx.Get(TableSetting, settingRevoked)
+		if err == nil && revoked != nil {
+			err = ErrRevoked
+		}
+		return err
+	})
 }
 
 // waits reports whether a message is in the outbox still: catching up may have found
@@ -131,6 +166,9 @@ func (e *Engine) Resend(ctx context.Context, id delivery.RoomID, message content
 		return Sent{}, err
 	}
 	defer done()
+	if err := e.maySend(ctx); err != nil {
+		return Sent{}, err
+	}
 	sent := Sent{Chat: id, ID: message}
 	err = e.Store.Update(ctx, func(tx Tx) error {
 		var f refused

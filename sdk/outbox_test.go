@@ -121,3 +121,46 @@ func TestRefusedInTheQueue(t *testing.T) {
 	must(t, ada.Sync(ctx))
 	bob.reads(room, "goes out", "may have left")
 }
+
+// TestRevokedDeviceKeepsNothingToSend: what a device that was revoked has written can
+// never be sent, and is not said to go out later: what waited before, what is written
+// when it learns of it, and what is written after.
+func TestRevokedDeviceKeepsNothingToSend(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada := newPerson(t, h, "ada")
+	room := ada.room("Lost phone")
+	phone := ada.another(h, "phone")
+	must(t, phone.Sync(ctx))
+	must(t, ada.Sync(ctx))
+	url := h.url
+	h.stop()
+	if _, err := phone.Send(ctx, room, sdk.Draft{Text: "offline"}); !errors.Is(err, sdk.ErrKept) {
+		t.Fatalf("offline it is not kept: %v", err)
+	}
+	h.start()
+	if h.url != url {
+		t.Fatal("the service has moved")
+	}
+	must(t, ada.Revoke(ctx, phone.Device(), nil))
+	for i, text := range []string{"learns of it", "knows it"} {
+		_, err := phone.Send(ctx, room, sdk.Draft{Text: text})
+		if !errors.Is(err, sdk.ErrRevoked) || errors.Is(err, sdk.ErrKept) || errors.Is(err, sdk.ErrFailed) != (i == 0) {
+			t.Errorf("%q ends with %v", text, err)
+		}
+	}
+	phone.restart()
+	list, err := phone.Outbox(ctx)
+	must(t, err)
+	if len(list) != 2 {
+		t.Fatalf("the outbox holds %+v", list)
+	}
+	for i, text := range []string{"offline", "learns of it"} {
+		if u := list[i]; u.Text != text || !u.Failed || !strings.Contains(u.Cause, "revoked") {
+			t.Errorf("the outbox holds %+v", u)
+		}
+		if _, err := phone.Resend(ctx, room, list[i].ID); !errors.Is(err, sdk.ErrRevoked) || errors.Is(err, sdk.ErrKept) {
+			t.Errorf("sent again: %v", err)
+		}
+	}
+}

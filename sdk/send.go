@@ -184,6 +184,9 @@ func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, bu
 	if err := e.mayAct(r); err != nil {
 		return Sent{}, err
 	}
+	if err := e.maySend(ctx); err != nil {
+		return Sent{}, err
+	}
 	h, err := e.header(r)
 	if err != nil {
 		return Sent{}, err
@@ -221,23 +224,30 @@ type keptError struct{ error }
 func (k keptError) Unwrap() []error { return []error{k.error, ErrKept} }
 
 // flushed is flush, for who waits for one message: an error is ErrKept as well
-// while that message is in the outbox.
+// while that message is in the outbox, and ErrFailed when it was set aside.
 func (e *Engine) flushed(ctx context.Context, r *room, id content.MessageID) error {
 	failed := e.flush(ctx, r, id)
 	if failed == nil {
 		return nil
 	}
-	kept := false
+	var kept, aside bool
 	err := e.Store.View(context.WithoutCancel(ctx), func(tx Tx) error {
 		queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
+		if err != nil {
+			return err
+		}
 		kept = slices.ContainsFunc(queue, func(w waiting) bool { return w.ID == id })
+		refused, err := tx.Get(TableFailed, failedKey(r.rec.ID, id))
+		aside = refused != nil
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return errors.Join(failed, err)
-	}
-	if kept {
+	case kept:
 		return keptError{failed}
+	case aside && !errors.Is(failed, ErrFailed):
+		return &failedError{id, failed}
 	}
 	return failed
 }
@@ -394,6 +404,9 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	case delivery.CodeNotFound, delivery.CodeRevoked, delivery.CodeRefused, delivery.CodeBadRequest, delivery.CodeTooLarge:
 		c := e.catchUp(ctx, r)
+		if errors.Is(c, ErrRevoked) { // it is this device that the service does not know
+			return false, c
+		}
 		if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Lapse.SinceMS > 0 {
 			return false, delivery.Refuse(delivery.CodeHealing, waitsForLost)
 		}

@@ -23,8 +23,14 @@ people is told, and "compax settings typing off" switches it off.`
 			if req.Chat, err = chat(ctx, p, args[0]); err != nil {
 				return err
 			}
-			_, err = p.Typing(ctx, req)
-			return err
+			got, err := p.Typing(ctx, req)
+			if err != nil {
+				return err
+			}
+			if !got.Told && !a.json {
+				a.say("Nobody is told: it is switched off (compax settings), or nobody else or too many are in the chat.")
+			}
+			return a.result(map[string]any{"chat": req.Chat, "typing": !req.Ended, "told": got.Told}, "")
 		})
 	}
 	return cmd

@@ -103,6 +103,10 @@ func run(ctx context.Context, a *app, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitStopped
 	}
+	var shown *reported
+	if errors.As(err, &shown) {
+		return shown.exit
+	}
 	return a.fail(err)
 }
 

@@ -93,18 +93,10 @@ func isListed(ctx context.Context, p local.Profile, device identity.DeviceID) er
 
 // revoke asks for the phrase only when it is needed.
 func (a *app) revoke(ctx context.Context, p local.Profile, device identity.DeviceID) error {
-	_, err := p.Revoke(ctx, local.RevokeRequest{Device: device})
-	if err != nil && explain(err).Code == codePhraseNeeded {
-		text, ask := a.askPhrase()
-		defer clear(text)
-		if ask != nil {
-			return ask
-		}
-		if strings.TrimSpace(string(text)) == "" {
-			return err
-		}
-		_, err = p.Revoke(ctx, local.RevokeRequest{Device: device, Phrase: string(text)})
-	}
+	err := a.withPhrase(func(text string) error {
+		_, err := p.Revoke(ctx, local.RevokeRequest{Device: device, Phrase: text})
+		return err
+	})
 	if err != nil {
 		return err
 	}

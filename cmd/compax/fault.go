@@ -32,6 +32,11 @@ func (e *usageError) Error() string { return e.text }
 
 func usage(format string, args ...any) error { return &usageError{text: fmt.Sprintf(format, args...)} }
 
+// reported is a failure that was shown already, with its exit code.
+type reported struct{ exit int }
+
+func (r *reported) Error() string { return "the failure was shown" }
+
 // hinted is an error with what to do.
 type hinted struct {
 	error
@@ -67,7 +72,10 @@ func explain(err error) *local.Error {
 	if errors.Is(err, sdk.ErrUnfinished) {
 		e.Hint = strings.TrimPrefix(e.Hint+"; run it again with the same profile: it goes on with the device that was made", "; ")
 	}
-	if errors.Is(err, sdk.ErrFailed) {
+	switch {
+	case errors.Is(err, sdk.ErrFailed) && errors.Is(err, sdk.ErrRevoked):
+		e.Hint += "; this device can never send what was written: compax outbox shows it"
+	case errors.Is(err, sdk.ErrFailed):
 		e.Hint = strings.TrimPrefix(e.Hint+"; the message lies in the outbox (compax outbox): resend it later, or drop it", "; ")
 	}
 	return e

@@ -30,8 +30,8 @@ listening: a message is printed once, also when a listener was killed. One that 
 killed in the very moment of printing into a pipe or on a terminal may have printed
 its last row or not: that row comes once more, and says so ("again": true; its "id"
 is the same). In a file it is looked up, and never comes twice. What this device
-itself said is left out. --since leaves the profile's place where it is, when that
-lies before it.
+itself said is left out. Each chat has a place of its own; --since, which begins
+elsewhere, leaves it where it is.
 
 It ends after --count messages of people (texts, files, edits, deletions,
 reactions), or when --timeout has passed: with exit code 0, or 3 when fewer than

@@ -103,6 +103,12 @@ func (a *app) onUnsent(use, short string, run func(context.Context, local.Profil
 				}
 				chosen = append(chosen, u)
 			}
+			if len(chosen) == 0 {
+				if !a.json {
+					a.say("Nothing has failed.")
+				}
+				return a.result(map[string]any{"failed": 0}, "")
+			}
 			for _, u := range chosen {
 				if err := run(ctx, p, local.UnsentRequest{Chat: u.Chat, ID: u.ID}); err != nil {
 					return err

@@ -16,6 +16,11 @@ type TypingRequest struct {
 	Ended bool            `json:"ended,omitempty"`
 }
 
+// Told says whether the settings and the size of the chat let anybody be told.
+type Told struct {
+	Told bool `json:"told"`
+}
+
 // PresenceRequest says that the person is at the program, or has left it.
 type PresenceRequest struct {
 	Left bool `json:"left,omitempty"`
@@ -108,11 +113,15 @@ func (e engine) activityRow(ctx context.Context, a sdk.Activity, begins bool) (R
 	return r, err
 }
 
-func (e engine) Typing(ctx context.Context, r TypingRequest) (None, error) {
-	if r.Ended {
-		return None{}, e.TypingEnded(ctx, r.Chat)
+func (e engine) Typing(ctx context.Context, r TypingRequest) (Told, error) {
+	told, err := e.TellsTyping(ctx, r.Chat)
+	switch {
+	case err != nil:
+		return Told{}, err
+	case r.Ended:
+		return Told{told}, e.TypingEnded(ctx, r.Chat)
 	}
-	return None{}, e.Engine.Typing(ctx, r.Chat)
+	return Told{told}, e.Engine.Typing(ctx, r.Chat)
 }
 
 func (e engine) Presence(ctx context.Context, r PresenceRequest) (None, error) {
@@ -137,7 +146,7 @@ func (e engine) Settings(ctx context.Context, r SettingsRequest) (Settings, erro
 }
 
 // Typing implements [Profile].
-func (h *Handle) Typing(ctx context.Context, r TypingRequest) (None, error) {
+func (h *Handle) Typing(ctx context.Context, r TypingRequest) (Told, error) {
 	return do(ctx, h, callTyping, r, nothing)
 }
 

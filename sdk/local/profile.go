@@ -91,7 +91,7 @@ type Profile interface {
 	// often it is called, or no more. Presence says in small chats that they are at
 	// the program, or have left it. Both do nothing that the settings forbid; offline
 	// (client.ErrOffline) nobody learns it, and nothing is kept.
-	Typing(context.Context, TypingRequest) (None, error)
+	Typing(context.Context, TypingRequest) (Told, error)
 	Presence(context.Context, PresenceRequest) (None, error)
 	// Settings changes what the profile tells of its person, and gives what holds.
 	Settings(context.Context, SettingsRequest) (Settings, error)
