@@ -27,8 +27,9 @@
 // none, and what changes it or writes to it with [ErrOut] or [ErrStuck] besides. What
 // asks the service fails with client.ErrOffline when no answer came, with
 // client.ErrGarbage when it was none, with a [*delivery.Error] whose code says what to
-// do now, and with [ErrRevoked] when the owner ended this device. Methods name what
-// else they fail with. An error of the [Store] comes through as it is.
+// do now, with [ErrRevoked] when the owner ended this device, and with [ErrClosed] when
+// the engine was closed meanwhile. Methods name what else they fail with. An error of the
+// [Store] comes through as it is.
 //
 // # What others do now
 //

@@ -60,6 +60,8 @@ type Engine struct {
 	heard  *heard  // what others do now
 	uplink *uplink // what they are told of this person
 
+	life *life
+
 	mail  turn // held while the mailbox is worked through
 	mu    sync.Mutex
 	rooms map[delivery.RoomID]*room // guarded by mu
@@ -140,7 +142,9 @@ func newEngine(c Config) *Engine {
 	if c.CatchingUp == nil {
 		c.CatchingUp = func(CatchUp) {}
 	}
-	return &Engine{Config: c, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{}), heard: newHeard(), uplink: newUplink()}
+	l := newLife()
+	c.Store, c.Transport, c.Sleep = livingStore{c.Store, l}, livingTransport{c.Transport, l}, l.living(c.Sleep)
+	return &Engine{Config: c, life: l, mail: newTurn(), rooms: map[delivery.RoomID]*room{}, rung: make(chan struct{}), heard: newHeard(), uplink: newUplink()}
 }
 
 // Open opens the account that the store holds (ErrNoAccount, ErrSeal).
@@ -237,12 +241,6 @@ func (e *Engine) jitter() float64 {
 	return float64(int(b[0])<<8|int(b[1])) / (1 << 16)
 }
 
-// Close closes the store. Calls that still run fail.
-func (e *Engine) Close() error {
-	e.device.Wipe()
-	return e.Store.Close()
-}
-
 // Identity is the account's key, by which everybody knows it.
 func (e *Engine) Identity() identity.PublicKey { return e.account.Identity }
 
@@ -322,6 +320,11 @@ func (l *login) SignLogin(home identity.Home, challenge []byte) ([]byte, error) 
 	if home != l.account.Home {
 		return nil, fmt.Errorf("%w: it calls itself home %s, this account lives at %s", client.ErrGarbage, home, l.account.Home)
 	}
+	done, err := l.life.step()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	sig, err := identity.SignLogin(home, challenge, l.device)
 	return sig[:], err
 }

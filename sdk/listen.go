@@ -197,7 +197,7 @@ const calm = 30 * time.Second
 
 // Follow keeps the profile up to date until ctx ends: it reads what is missing,
 // then what a socket rings for, and connects again when the connection breaks. It
-// ends with nil when ctx does, with ErrRevoked, or when the store fails.
+// ends with nil when ctx does, with ErrRevoked, with ErrClosed, or when the store fails.
 func (e *Engine) Follow(ctx context.Context) error {
 	told := false      // that there is no connection
 	var back time.Time // when it was last told that there is one again
@@ -213,6 +213,9 @@ func (e *Engine) Follow(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if e.life.ctx.Err() != nil {
+			return ErrClosed
+		}
 		if err != nil && !isNet(err) && !errors.Is(err, client.ErrGarbage) && delivery.CodeOf(err) != delivery.CodeLogIn {
 			return err
 		}
@@ -223,7 +226,9 @@ func (e *Engine) Follow(ctx context.Context) error {
 			e.Warn("no connection, trying again: %v", err)
 			told = true
 		}
-		if err := e.pause(ctx, try, err); err != nil {
+		if err := e.pause(ctx, try, err); errors.Is(err, ErrClosed) {
+			return ErrClosed
+		} else if err != nil {
 			return nil // ctx ended
 		}
 	}

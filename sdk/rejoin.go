@@ -16,7 +16,7 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-func offline(err error) bool { return errors.Is(err, client.ErrOffline) }
+func offline(err error) bool { return errors.Is(err, client.ErrOffline) && !errors.Is(err, ErrClosed) }
 
 // renew replaces this leaf when another copy of the profile may have used its
 // keys. Until then nothing is sent.

@@ -142,7 +142,13 @@ func (e *Engine) speak(ctx context.Context, kind uint16, rooms ...delivery.RoomI
 			v.secret.wipe()
 			continue
 		}
+		done, err := e.life.step()
+		if err != nil {
+			v.secret.wipe()
+			return err
+		}
 		payload, err := sealEphemeral(e.Random, v.secret, e.device, v.at, l.stamp(e.nowMS()), kind)
+		done()
 		v.secret.wipe()
 		if err != nil {
 			return fmt.Errorf("sdk: seal a frame: %w", err)

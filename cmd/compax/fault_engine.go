@@ -20,6 +20,7 @@ var engineFaults = []struct {
 	hint string
 }{
 	{client.ErrCopied, "copied", exitRefused, "use this device in one place; make the other one a device of its own: compax devices ticket here, compax account link there"},
+	{sdk.ErrClosed, "closed", exitOffline, "the program that had the profile open ended: run it again"},
 	{sdk.ErrRevoked, "revoked", exitRefused, "what it has can be read; a new device is made with the phrase: compax account restore"},
 	{sdk.ErrNoRoom, "no_chat", exitRefused, "compax chats lists the chats of this profile"},
 	{sdk.ErrNoMessage, "no_message", exitRefused, "compax history shows the numbers"},
