@@ -21,15 +21,41 @@ import (
 func (e *Engine) ensure(ctx context.Context) error {
 	err := e.client.Ensure(ctx)
 	if delivery.CodeOf(err) == delivery.CodeNotFound {
+		if err := e.Store.Update(ctx, oweBack); err != nil { // before the service knows this device
+			return err
+		}
 		if err := e.client.Enrol(ctx, e.cred.Bytes()); err != nil {
 			return e.fail(ctx, err)
 		}
 		if err := e.client.Ensure(ctx); err != nil {
 			return e.fail(ctx, err)
 		}
-		return e.bringBack(ctx)
+		return e.settleBack(ctx)
 	}
 	return e.fail(ctx, err)
+}
+
+// settingOwed is set from when this device sees that the service was restored until it
+// has given back what the service lost of this account.
+const settingOwed = "restored.owed"
+
+// oweBack is stored with what tells of the restore: that is read once only.
+func oweBack(tx Tx) error { return tx.Put(TableSetting, settingOwed, []byte{1}) }
+
+// settleBack is bringBack while that is owed.
+func (e *Engine) settleBack(ctx context.Context) error {
+	var owed []byte
+	err := e.Store.View(ctx, func(tx Tx) (err error) {
+		owed, err = tx.Get(TableSetting, settingOwed)
+		return err
+	})
+	if err != nil || owed == nil {
+		return err
+	}
+	if err := e.bringBack(ctx); err != nil {
+		return err
+	}
+	return e.Store.Update(ctx, func(tx Tx) error { return tx.Delete(TableSetting, settingOwed) })
 }
 
 // bringBack gives a restored service what it lost of this account: revocations,
@@ -143,10 +169,16 @@ func (r Room) anew() uint64 { return cmp.Or(r.Anew, r.Lost+delivery.IncarnationJ
 func (e *Engine) noteRestore(tx Tx, r *room, entry delivery.Entry) error {
 	switch {
 	case entry.Kind == delivery.KindIncarnation:
+		if err := oweBack(tx); err != nil {
+			return err
+		}
 		m := delivery.MarkerOf(entry)
 		r.restored(entry.Seq-m.Jump, entry.Seq)
 		return e.forgotten(tx, r, entry.Seq-1, entry.AcceptedMS, m.BackupMS)
 	case entry.Seq > r.rec.Cursor+delivery.IncarnationJump/2:
+		if err := oweBack(tx); err != nil {
+			return err
+		}
 		r.restored(max(r.rec.Joined, 1), entry.Seq)
 		if err := r.siblingsRead(tx, entry.Seq-1); err != nil {
 			return err
@@ -209,6 +241,9 @@ func (e *Engine) pastRestore(ctx context.Context, r *room, head uint64) error {
 	}
 	before := r.rec
 	err := e.Store.Update(ctx, func(tx Tx) error {
+		if err := oweBack(tx); err != nil {
+			return err
+		}
 		r.restored(max(r.rec.Joined, 1), r.rec.Cursor+1)
 		if err := r.siblingsRead(tx, head-1); err != nil {
 			return err

@@ -199,6 +199,43 @@ func TestRestoredWithARevocationOfSomebodyElsesDevice(t *testing.T) {
 	bob.invite(bob.room("After"), ada) // her key packages are there again
 }
 
+// TestRevocationIsToldAfterARestoreThatWasReadOnce: a device reads in every chat that the
+// service was restored, and each time the connection breaks before it has said which devices of its
+// account were revoked. It says so the next time, and after a start as well.
+func TestRevocationIsToldAfterARestoreThatWasReadOnce(t *testing.T) {
+	for name, restart := range map[string]bool{"the same process": false, "started anew": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			ctx := t.Context()
+			ada := newPerson(t, h, "ada")
+			room := ada.room("Owed")
+			phone := ada.another(h, "phone")
+			must(t, ada.Sync(ctx))
+			backup := h.backup()
+			must(t, ada.Revoke(ctx, phone.Device(), nil))
+			h.stop()
+			h.restore(backup)
+			must(t, phone.Sync(ctx)) // the service knows nothing of it
+			b := ada.through()
+			b.answer = answers("/revocations", 503, delivery.ProblemType, problem(t, delivery.Refuse(delivery.CodeRetry, "later")))
+			if err := ada.Refresh(ctx, room); delivery.CodeOf(err) != delivery.CodeRetry {
+				t.Fatalf("the revocation is not told: %v", err)
+			}
+			for range 4 { // the account's own room, too
+				_ = ada.Sync(ctx)
+			}
+			b.answer = nil
+			if restart {
+				ada.restart()
+			}
+			must(t, ada.Sync(ctx))
+			if err := phone.Sync(ctx); !errors.Is(err, sdk.ErrRevoked) {
+				t.Errorf("the revoked device reads on: %v", err)
+			}
+		})
+	}
+}
+
 // forget lets a device forget entries that are past retention, as if it were later.
 func (p *person) forget() {
 	p.t.Helper()

@@ -25,6 +25,9 @@ func (e *Engine) ReadMail(ctx context.Context) error {
 	if err := e.ensure(ctx); err != nil {
 		return err
 	}
+	if err := e.settleBack(ctx); err != nil {
+		return err
+	}
 	after := uint64(0)
 	for {
 		page, err := e.client.Mailbox(ctx, after)

@@ -72,7 +72,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return e.rejoin(ctx, r, r.rec.Renew)
 		}
 		if restored {
-			if err := e.bringBack(ctx); err != nil {
+			if err := e.settleBack(ctx); err != nil {
 				return err
 			}
 			continue

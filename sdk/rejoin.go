@@ -269,6 +269,9 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 		}
 		if before.ID == id && got.Seq > before.Cursor+delivery.IncarnationJump/2 {
 			rec.Lost, rec.Anew, r.given, r.told = max(before.Joined, 1), got.Seq, 0, told{} // the restore lies between
+			if err := oweBack(tx); err != nil {
+				return err
+			}
 		} else if rec.Lost > 0 {
 			rec.Anew = min(rec.anew(), got.Seq)
 		}
