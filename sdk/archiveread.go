@@ -228,6 +228,9 @@ func asItStands(tx Tx, room delivery.RoomID, id content.MessageID) error {
 			if err != nil {
 				continue
 			}
+			if err := putFirst(tx, l); err != nil {
+				return err
+			}
 			show(&l, m.Items())
 			l.Edited, l.Content, changed = true, a.Content, true
 		}
@@ -236,6 +239,9 @@ func asItStands(tx Tx, room delivery.RoomID, id content.MessageID) error {
 		return nil
 	}
 	if gone {
+		if err := forgetFirst(tx, l); err != nil {
+			return err
+		}
 		l.Text, l.File, l.Content, l.Deleted = "", nil, nil, true
 		for _, a := range about {
 			if a.Kind != LineEdit {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 )
 
@@ -72,22 +71,13 @@ const CauseCopy = "another copy of this profile sent it"
 // entry stands before it under the same key. It is the same message, with the same
 // id, so that who reads both shows one.
 func (e *Engine) sayUnread(tx Tx, r *room, seq uint64, blobs []delivery.BlobID) error {
-	l, found, err := tx.LineAt(r.rec.ID, seq)
-	if err != nil || !found || !repeats(l) {
+	l, found, err := saidIn(tx, r.rec.ID, seq)
+	if err != nil || !found {
 		return err
 	}
-	return e.queue(tx, waiting{Room: r.rec.ID, ID: l.ID, Content: l.Content, Blobs: blobs, TimeMS: e.nowMS(), Again: true})
-}
-
-// repeats reports whether a line still holds what this device said, whole.
-func repeats(l Line) bool {
-	if !l.Mine || l.Deleted || len(l.Content) == 0 {
-		return false
+	encoded, err := repeats(tx, l)
+	if err != nil || encoded == nil {
+		return err
 	}
-	m, err := content.Decode(l.Content)
-	if err != nil {
-		return false
-	}
-	id, err := m.ID()
-	return err == nil && id == l.ID // else its text was replaced by an edit
+	return e.queue(tx, waiting{Room: r.rec.ID, ID: l.ID, Content: encoded, Blobs: blobs, TimeMS: e.nowMS(), Again: true})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"slices"
@@ -191,7 +190,7 @@ func (e *Engine) noteRestore(tx Tx, r *room, entry delivery.Entry) error {
 // restored: what this device holds from lost on is to be offered, and what it read from
 // anew on is of the restored service.
 func (r *room) restored(lost, anew uint64) {
-	r.rec.Lost, r.rec.Anew = lost, anew
+	r.rec.Lost, r.rec.Anew, r.rec.Apart = lost, anew, 0
 	r.given, r.told = 0, told{}
 }
 
@@ -354,7 +353,7 @@ func (e *Engine) regain(ctx context.Context, r *room, head uint64) (more bool, e
 		if err := e.sayAgain(tx, r); err != nil {
 			return err
 		}
-		r.rec.Lost, r.rec.Anew = 0, 0
+		r.rec.Lost, r.rec.Anew, r.rec.Apart = 0, 0, 0
 		return r.save(tx)
 	})
 	if err != nil {
@@ -382,49 +381,4 @@ func (e *Engine) wentElsewhere(ctx context.Context, r *room, epoch uint64) (bool
 	}
 	shown := &info.GroupContext
 	return shown.Epoch < own || shown.Epoch == own && !bytes.Equal(wire.Marshal(shown), wire.Marshal(r.state.group.Context())), nil
-}
-
-// sayAgain puts messages of this device into the outbox that had been accepted and
-// that the restored log lacks.
-func (e *Engine) sayAgain(tx Tx, r *room) error {
-	var said []delivery.KeptEntry
-	back := map[[32]byte]bool{}
-	err := tx.Scan(TableRaw, roomKey(r.rec.ID, ""), seqKey(r.rec.ID, r.rec.Lost-1), func(_ string, value []byte) (bool, error) {
-		entry, err := parseRaw(value)
-		switch {
-		case err != nil:
-			return false, err
-		case entry.Seq >= r.rec.anew():
-			back[sha256.Sum256(entry.Bytes)] = true
-		case entry.Kind == delivery.KindApplication:
-			said = append(said, entry)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	queue, err := scan[waiting](tx, TableOutbox, roomKey(r.rec.ID, ""))
-	if err != nil {
-		return err
-	}
-	number := uint64(0)
-	if n := len(queue); n > 0 {
-		number = queue[n-1].Number
-	}
-	for _, entry := range said {
-		l, found, err := tx.LineAt(r.rec.ID, entry.Seq)
-		if err != nil {
-			return err
-		}
-		if !found || !repeats(l) || back[sha256.Sum256(entry.Bytes)] {
-			continue
-		}
-		number++
-		w := waiting{Room: r.rec.ID, Number: number, ID: l.ID, Content: l.Content, Blobs: entry.Blobs, TimeMS: e.nowMS(), Again: true}
-		if err := put(tx, TableOutbox, w.key(), w); err != nil {
-			return err
-		}
-	}
-	return nil
 }

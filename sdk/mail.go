@@ -279,7 +279,7 @@ func (e *Engine) join(ctx context.Context, id delivery.RoomID, startSeq uint64, 
 	defer done()
 	rec := e.newRecord(id, s, startSeq)
 	if rec.Lost = r.rec.Lost; rec.Lost > 0 {
-		rec.Anew = min(r.rec.anew(), rec.Cursor)
+		rec.Anew, rec.Apart = min(r.rec.anew(), rec.Cursor), r.rec.Apart
 	}
 	rec.Caught = e.invitedAt(sentMS, r.rec.Caught, j.Bundle)
 	rec.Title, rec.Heard, rec.Read = r.rec.Title, max(startSeq, r.rec.Heard), max(startSeq, r.rec.Read)

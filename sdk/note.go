@@ -3,6 +3,7 @@ package sdk
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,7 +199,10 @@ func (e *Engine) said(tx Tx, r *room, l Line, encoded []byte) error {
 		return nil
 	}
 	show(&l, m.Items())
-	return tx.PutLine(l)
+	if err := tx.PutLine(l); err != nil || l.Seq < delivery.IncarnationJump {
+		return err
+	}
+	return asItStands(tx, r.rec.ID, l.ID) // after a restore what is about it may come before it
 }
 
 func emoji(items []content.Item) string {
@@ -267,6 +271,9 @@ func (e *Engine) edited(tx Tx, l Line, m content.Message) error {
 	show(&shown, m.Items())
 	l.Text = shown.Text
 	if found && !original.Deleted {
+		if err := putFirst(tx, original); err != nil {
+			return err
+		}
 		original.Text, original.File, original.Kind, original.Edited, original.Content = shown.Text, shown.File, shown.Kind, true, l.Content
 		if err := tx.PutLine(original); err != nil {
 			return err
@@ -279,7 +286,10 @@ func (e *Engine) edited(tx Tx, l Line, m content.Message) error {
 
 // deleted takes a message back: its text, and that of its edits, is gone here.
 func (e *Engine) deleted(tx Tx, l Line, m content.Message) error {
-	l.Kind, l.Target, l.Content = LineDelete, m.Replaces, nil
+	l.Kind, l.Target = LineDelete, m.Replaces
+	if !l.Mine { // it is to be said again when a restored service has lost it
+		l.Content = nil
+	}
 	original, found, err := tx.Line(l.Room, m.Replaces)
 	if err != nil {
 		return err
@@ -289,7 +299,7 @@ func (e *Engine) deleted(tx Tx, l Line, m content.Message) error {
 	}
 	if found {
 		original.Text, original.File, original.Content, original.Deleted = "", nil, nil, true
-		if err := tx.PutLine(original); err != nil {
+		if err := errors.Join(tx.PutLine(original), forgetFirst(tx, original)); err != nil {
 			return err
 		}
 	}
@@ -328,10 +338,14 @@ func (e *Engine) unreacted(tx Tx, l Line, m content.Message) error {
 
 // control applies a message to the program. What changes nothing leaves no line.
 func (e *Engine) control(tx Tx, r *room, l Line, items []content.Item) error {
+	encoded := l.Content
 	l.Content = nil
 	for _, i := range items {
 		switch i := i.(type) {
 		case content.RoomInfo:
+			if l.Mine && i.Picture == nil {
+				l.Content = encoded
+			}
 			return e.roomInfo(tx, r, l, i)
 		case content.Profile:
 			return e.profile(tx, r, l, i)

@@ -145,6 +145,13 @@ func (e *Engine) trim(ctx context.Context) error {
 					return err
 				}
 			}
+			upto := ""
+			if len(old) > 0 {
+				upto = old[len(old)-1]
+			}
+			if err := trimSaid(tx, r.ID, upto, limit); err != nil {
+				return err
+			}
 			if err := trimFounding(tx, r.ID, limit); err != nil {
 				return err
 			}
@@ -189,7 +196,7 @@ func expire(tx Tx, id delivery.RoomID, nowMS int64) error {
 			return err
 		}
 		for _, a := range append(about, l) {
-			if err := tx.DeleteLine(id, a.ID); err != nil {
+			if err := errors.Join(tx.DeleteLine(id, a.ID), forgetFirst(tx, a)); err != nil {
 				return err
 			}
 		}

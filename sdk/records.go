@@ -60,6 +60,9 @@ type Room struct {
 	Lost uint64 `json:"lost,omitempty"`
 	// Anew, with Lost: entries from this seq on were given theirs since the restore.
 	Anew uint64 `json:"anew,omitempty"`
+	// Apart, with Lost: what this device itself sent from Anew on and before this seq went
+	// into a state that the room did not go on in.
+	Apart uint64 `json:"apart,omitempty"`
 }
 
 // Request is a room that a stranger invites to. Nothing is sent to it and no

@@ -274,6 +274,9 @@ func (e *Engine) entered(ctx context.Context, r *room, got delivery.Accepted, me
 			}
 		} else if rec.Lost > 0 {
 			rec.Anew = min(rec.anew(), got.Seq)
+			if why == earlierState {
+				rec.Apart = got.Seq
+			}
 		}
 		r.rec = rec
 		if before.ID == id && got.Seq > before.Cursor+1 {

@@ -114,7 +114,7 @@ func recordOf(l Line) record {
 		Seq: l.Seq, Epoch: l.Epoch, ID: l.ID, From: l.From, Device: l.Device, TimeMS: l.TimeMS, Kind: l.Kind,
 		ReplyTo: l.ReplyTo, Target: l.Target, Content: l.Content, Edited: l.Edited, Deleted: l.Deleted,
 	}
-	if l.Deleted {
+	if l.Deleted || l.Kind == LineDelete {
 		r.Content = nil
 	}
 	return r

@@ -356,6 +356,11 @@ func (e *Engine) arrived(ctx context.Context, r *room, w waiting, got delivery.A
 // accepted turns a message of the outbox into a line of the room.
 func (e *Engine) accepted(tx Tx, r *room, w waiting, base Line) error {
 	base.From, base.Device, base.Mine, base.Epoch = e.account.Identity, e.account.Device, true, w.Epoch
+	if w.Again {
+		if err := putSaidAgain(tx, r.rec.ID, base.Seq, w.ID); err != nil {
+			return err
+		}
+	}
 	if err := e.said(tx, r, base, w.Content); err != nil {
 		return err
 	}
