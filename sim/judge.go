@@ -217,17 +217,15 @@ func (w *World) shownAt(ctx context.Context, room delivery.RoomID) (map[content.
 	return at, nil
 }
 
-// unreadOf counts, for each device, what it sent to a room and a reader says that it
-// cannot read.
-func (w *World) unreadOf(room delivery.RoomID, unread map[uint64]bool) map[*device]int {
-	n, counted := map[*device]int{}, map[[32]byte]bool{}
-	for _, s := range w.sent {
-		if s.room == room && !counted[s.hash] && slices.ContainsFunc(w.places[s.hash], func(seq uint64) bool { return unread[seq] }) {
-			n[s.by]++
-			counted[s.hash] = true
+// entriesOf lists the seqs of all entries in which a message was sent: what a restore lost
+// is said again in another entry.
+func (w *World) entriesOf(s said) (seqs []uint64) {
+	for _, x := range w.sent {
+		if x.room == s.room && x.id == s.id {
+			seqs = append(seqs, w.places[x.hash]...)
 		}
 	}
-	return n
+	return seqs
 }
 
 func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []present, out map[*device]bool) error {
@@ -265,17 +263,12 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []prese
 				faults = append(faults, fmt.Errorf("%s shows %q %d times", d, text, n))
 			}
 		}
-		again := w.unreadOf(room, unread)
 		for i, s := range w.said {
 			if i < w.lost && i >= w.saved && (s.by.gone || out[s.by]) {
 				continue // a restore lost it, and the device that could say it again is gone or out
 			}
 			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
-			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.places[s.hash], told) || slices.ContainsFunc(at[s.id], told) || absent(d.rec, past, lines, d.device, s.seq) {
-				continue
-			}
-			if i < w.lost && again[s.by] > 0 {
-				again[s.by]-- // it was said again, in another entry, and that one is told of
+			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.entriesOf(s), told) || slices.ContainsFunc(at[s.id], told) || absent(d.rec, past, lines, d.device, s.seq) {
 				continue
 			}
 			faults = append(faults, fmt.Errorf("%s: %s lacks %q (seq %d, shown at %d, joined at %d) and says nothing about it", room, d, s.text, s.seq, at[s.id], d.rec.Joined))

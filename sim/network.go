@@ -14,8 +14,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/sdk"
 )
 
 // Faults are the chances, each between 0 and 1, of what can befall a request.
@@ -206,7 +208,7 @@ func (n *Network) Dial(context.Context, string) (client.Socket, error) { return 
 type sent struct {
 	room delivery.RoomID
 	hash [32]byte
-	by   *device
+	id   content.MessageID // of the message in it; zero = none
 }
 
 // sending is the network as one device sees it. What it asks to append is noted.
@@ -234,7 +236,31 @@ func (s sending) Do(ctx context.Context, r client.Request) (client.Response, err
 	if err != nil {
 		return client.Response{}, fmt.Errorf("sim: an append to %s: %w", r.URL, err)
 	}
-	s.w.sent = append(s.w.sent, sent{room, sha256.Sum256(a.Entry), s.d})
+	id, err := s.d.waits(ctx, a.Entry)
+	if err != nil {
+		return client.Response{}, err
+	}
+	s.w.sent = append(s.w.sent, sent{room, sha256.Sum256(a.Entry), id})
 	r.Body = bytes.NewReader(body)
 	return s.Network.Do(ctx, r)
+}
+
+// waits is the message in a device's outbox whose entry this is.
+func (d *device) waits(ctx context.Context, entry []byte) (id content.MessageID, err error) {
+	err = d.store.View(ctx, func(tx sdk.Tx) error {
+		return tx.Scan(sdk.TableOutbox, "", "", func(_ string, value []byte) (bool, error) {
+			var w struct {
+				ID    content.MessageID `json:"id"`
+				Entry []byte            `json:"entry"`
+			}
+			if err := json.Unmarshal(value, &w); err != nil {
+				return false, fmt.Errorf("sim: the outbox: %w", err)
+			}
+			if bytes.Equal(w.Entry, entry) {
+				id = w.ID
+			}
+			return id.IsZero(), nil
+		})
+	})
+	return id, err
 }

@@ -62,7 +62,6 @@ type said struct {
 	text string
 	by   *device
 	seq  uint64
-	hash [32]byte // of the entry
 }
 
 // NewWorld makes a world below dir, an empty folder.
