@@ -31,7 +31,7 @@ func (e *Engine) commit(ctx context.Context, r *room, plan change) error {
 			return err
 		}
 		if e.underRemoval(r) {
-			return fmt.Errorf("%w: it is being removed", ErrOut)
+			return errLeaves
 		}
 		proposals, nothing, err := plan(ctx)
 		if err != nil {

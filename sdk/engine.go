@@ -389,9 +389,12 @@ func (l *login) CutOff(ctx context.Context) error {
 
 const whyCopied = "another copy of this profile has been used"
 
-// copied is called where this profile goes on after another copy of it was used.
+// copied is called where this profile goes on after another copy of it was used. Both
+// may hold one session, as an image of a running machine does: it is given up, so that
+// one of them is left after the next login.
 func (e *Engine) copied(ctx context.Context, why string) error {
 	e.warnCopied(why)
+	e.client.Distrust()
 	return e.renewAll(ctx, why)
 }
 

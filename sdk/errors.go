@@ -67,7 +67,7 @@ var (
 
 // goesOnError is about one room, which goes on faster than this device follows. All the
 // others may be well.
-type goesOnError struct{ refusal *delivery.Error }
+type goesOnError struct{ refusal error }
 
 func goesOn(detail string) error { return &goesOnError{delivery.Refuse(delivery.CodeRetry, detail)} }
 

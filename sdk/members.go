@@ -357,7 +357,7 @@ func (e *Engine) Leave(ctx context.Context, id delivery.RoomID) error {
 	if r.rec.Status == StatusLeft {
 		return nil
 	}
-	if err := e.mayAct(r); err != nil {
+	if err := e.mayWrite(r); err != nil {
 		return err
 	}
 	if r.rec.Kind == delivery.RoomSelf {

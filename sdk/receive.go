@@ -56,7 +56,7 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 				return err
 			}
 			if !more {
-				return e.caughtUp(ctx, r, session)
+				return e.readToEnd(ctx, r, session)
 			}
 			continue
 		}
@@ -68,8 +68,8 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 		if err := e.tellAbsence(ctx, r, &away, page); err != nil {
 			return err
 		}
-		if r.rec.Renew != "" && r.state.group != nil && !r.state.group.Active() {
-			return e.rejoin(ctx, r, r.rec.Renew)
+		if r.replaced() {
+			return e.takeBack(ctx, r)
 		}
 		if restored {
 			if err := e.settleBack(ctx); err != nil {
@@ -85,10 +85,40 @@ func (e *Engine) catchUp(ctx context.Context, r *room) error {
 			return err
 		}
 		if !more {
-			return e.caughtUp(ctx, r, session)
+			return e.readToEnd(ctx, r, session)
 		}
 	}
 	return nil
+}
+
+// replaced reports whether another copy of this profile took this device's place: it
+// is in the room, and not by this leaf.
+func (r *room) replaced() bool {
+	return r.rec.Status == StatusOpen && r.rec.Renew != "" && r.state.group != nil && !r.state.group.Active()
+}
+
+// readToEnd is caughtUp, for a device whose place another copy took also when an
+// earlier try to come back was in vain.
+func (e *Engine) readToEnd(ctx context.Context, r *room, session uint64) error {
+	if r.replaced() {
+		return e.takeBack(ctx, r)
+	}
+	return e.caughtUp(ctx, r, session)
+}
+
+// errLeaves: this account is on its way out of the room, because another device of it or a
+// copy of this profile has left it.
+var errLeaves = fmt.Errorf("%w: it is being removed", ErrOut)
+
+// takeBack comes in again where another copy took this device's place. Whom the service
+// shows the log and not the room was removed since: the commit that says so is for the
+// place of the copy. Where the copy has left, this device has.
+func (e *Engine) takeBack(ctx context.Context, r *room) error {
+	err := e.rejoin(ctx, r, r.rec.Renew)
+	if delivery.CodeOf(err) == delivery.CodeNotFound && r.rec.Lost == 0 || errors.Is(err, errLeaves) {
+		return e.wentUnseen(ctx, r)
+	}
+	return err
 }
 
 // errShort is what a log says that ends before what was read of it.

@@ -9,6 +9,7 @@ import (
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
+	"github.com/askucher/compax-core/identity"
 	"github.com/askucher/compax-core/mls"
 	"github.com/askucher/compax-core/mls/follower"
 	"github.com/askucher/compax-core/mls/suite"
@@ -62,6 +63,16 @@ type outside struct {
 	state      state // without group
 	removals   [][]byte
 	signer     policy.Member
+	leaving    []uint32 // leaves whose SelfRemove is in removals
+}
+
+// leaves reports whether somebody is on the way out of the room: by their own will, an
+// identity goes with all its leaves.
+func (o *outside) leaves(who identity.PublicKey) bool {
+	return slices.ContainsFunc(o.leaving, func(leaf uint32) bool {
+		m, in := o.state.roster.At(leaf)
+		return in && m.Identity == who
+	})
 }
 
 // look reads the room's present state and verifies it. now is when leaves are
@@ -135,6 +146,7 @@ func (e *Engine) readRemovals(ctx context.Context, id delivery.RoomID, o *outsid
 		}
 		if p := m.PublicMessage.Content.Proposal; p != nil && p.ProposalType == wire.ProposalTypeSelfRemove {
 			o.removals = append(o.removals, h.Bytes)
+			o.leaving = append(o.leaving, m.PublicMessage.Content.Sender.LeafIndex)
 		}
 	}
 	return nil
@@ -162,6 +174,9 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		if err := e.proven(ctx, r, o, g); err != nil {
 			return err
 		}
+		if _, in := o.state.roster.Device(e.account.Device); in && o.leaves(e.account.Identity) {
+			return errLeaves
+		}
 		// Before it is sent: a device that never hears the answer has a leaf in a room
 		// that it does not know.
 		if err := e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingComing+id.String(), []byte{1}) }); err != nil {
@@ -173,6 +188,9 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 				return err
 			}
 			continue
+		}
+		if delivery.CodeOf(err) == delivery.CodeSlowDown {
+			return &goesOnError{err} // what may come in so often is one device in one room
 		}
 		if err != nil {
 			return e.fail(ctx, err)

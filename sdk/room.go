@@ -263,6 +263,15 @@ func (e *Engine) mayAct(r *room) error {
 	return nil
 }
 
+// mayWrite is mayAct for what is said or done once this leaf was replaced, where that
+// comes first.
+func (e *Engine) mayWrite(r *room) error {
+	if r.replaced() {
+		return nil
+	}
+	return e.mayAct(r)
+}
+
 // other is the other person of a direct room.
 func other(p *policy.Room, self identity.PublicKey) *identity.PublicKey {
 	if p.Kind != delivery.RoomDirect {

@@ -144,7 +144,7 @@ func (e *Engine) writable(ctx context.Context, id delivery.RoomID) (*room, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.mayAct(r); err != nil {
+	if err := e.mayWrite(r); err != nil {
 		done()
 		return nil, nil, err
 	}
@@ -181,7 +181,7 @@ func (e *Engine) header(r *room) (content.Header, error) {
 // write puts a message into the outbox and delivers everything that waits in the
 // room, in order.
 func (e *Engine) write(ctx context.Context, r *room, blobs []delivery.BlobID, build func(content.Header) (content.Message, error)) (Sent, error) {
-	if err := e.mayAct(r); err != nil {
+	if err := e.mayWrite(r); err != nil {
 		return Sent{}, err
 	}
 	if err := e.maySend(ctx); err != nil {

@@ -19,6 +19,9 @@ func (w *World) say(ctx context.Context, d *device, room delivery.RoomID) error 
 	text := fmt.Sprintf("word %d of %s", w.words, d)
 	sent, err := d.engine.Send(ctx, room, sdk.Draft{Text: text})
 	if err == nil {
+		if d.pair != nil {
+			d.pair.said[d.pair.of(d)][room] = true
+		}
 		return w.noteSaid(ctx, said{room: room, id: sent.ID, text: text, by: d, seq: sent.Seq})
 	}
 	return err
@@ -113,13 +116,15 @@ func (w *World) makeRoom(ctx context.Context, d *device) error {
 // lose takes a device away from its owner, who revokes it from this one.
 func (w *World) lose(ctx context.Context, d *device) error {
 	for _, other := range d.owner.devices {
-		if other == d || other.gone || other.busy {
+		if other.id == d.id || other.gone || other.busy {
 			continue
 		}
 		w.tell("  %s is lost", other)
 		err := d.engine.Revoke(ctx, other.id, &d.owner.words)
 		if err == nil || errors.Is(err, sdk.ErrRevoked) {
-			other.gone = true
+			for _, x := range d.owner.devices {
+				x.gone = x.gone || x.id == other.id // with a copy of its profile
+			}
 			w.tally.Lost++
 		}
 		return err

@@ -208,6 +208,7 @@ func (n *Network) Dial(context.Context, string) (client.Socket, error) { return 
 type sent struct {
 	room delivery.RoomID
 	hash [32]byte
+	by   *device
 	id   content.MessageID // of the message in it; zero = none
 }
 
@@ -240,7 +241,7 @@ func (s sending) Do(ctx context.Context, r client.Request) (client.Response, err
 	if err != nil {
 		return client.Response{}, err
 	}
-	s.w.sent = append(s.w.sent, sent{room, sha256.Sum256(a.Entry), id})
+	s.w.sent = append(s.w.sent, sent{room, sha256.Sum256(a.Entry), s.d, id})
 	r.Body = bytes.NewReader(body)
 	return s.Network.Do(ctx, r)
 }

@@ -36,6 +36,12 @@ type device struct {
 	away   int         // steps until it is used again
 	gone   bool        // lost or revoked for good
 	busy   bool        // in the middle of an action
+	host   string      // the machine
+	left   sdk.Left    // of the session before the next start
+	pair   *pair       // with a copy of the same profile, while both are in use
+	copied bool        // its profile was copied at some time
+	told   bool        // since then it has told its user so
+	cut    bool        // its process has stopped because a copy is in use
 
 	answered map[content.MessageID]bool // by a bot's process
 }
@@ -49,14 +55,14 @@ func (w *World) config(d *device) sdk.Config {
 	d.crash = &crashing{Store: d.store}
 	return sdk.Config{
 		Store: d.crash, Transport: sending{w.network, w, d}, SealKey: make([]byte, sdk.SealKeySize), Random: w.secret, Now: w.clock.Now,
-		Host: "host of " + d.label, Sleep: noSleep, Warn: func(format string, args ...any) { w.tell("    "+d.label+" warns: "+format, args...) },
+		Host: d.host, Left: d.left, Sleep: noSleep, Warn: func(format string, args ...any) { w.notice(d, format, args...) },
 	}
 }
 
 func (w *World) newDevice(ctx context.Context, p *person) (*device, error) {
 	p.bought++
 	label := fmt.Sprintf("%s%d", p.name, p.bought)
-	d := &device{label: label, owner: p, path: filepath.Join(w.dir, label+".db"), answered: map[content.MessageID]bool{}}
+	d := &device{label: label, owner: p, host: "host of " + label, path: filepath.Join(w.dir, label+".db"), answered: map[content.MessageID]bool{}}
 	var err error
 	if d.store, err = sqlitestore.Open(ctx, d.path); err != nil {
 		return nil, fmt.Errorf("sim: %w", err)
@@ -107,7 +113,7 @@ func (w *World) boot(ctx context.Context, d *device) error {
 	if err != nil {
 		return fmt.Errorf("%s starts: %w", d, err)
 	}
-	d.engine = engine
+	d.engine, d.cut = engine, false
 	return nil
 }
 

@@ -25,6 +25,8 @@ func TestHistories(t *testing.T) {
 		"restored": {People: 4, Stop: 0.1, Backup: true},
 		"races":    {People: 4, Race: 0.4},
 		"bots":     {People: 3, Bots: 1, Faults: faults, Crash: 0.15, Stop: 0.05},
+		"copied":   {People: 4, Copy: 0.08, Crash: 0.1, Race: 0.2},
+		"images":   {People: 4, Copy: 0.08, Crash: 0.1, Race: 0.2, Image: true},
 		"storm":    {People: 6, Faults: faults, Crash: 0.1, Stop: 0.05, Away: 0.05, Weeks: true, Lose: true, Backup: true, Race: 0.1, Bots: 1},
 	} {
 		idle := map[string]int{} // in how many runs something never happened

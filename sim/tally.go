@@ -15,6 +15,9 @@ type Tally struct {
 	Raced     int // requests to append that somebody else's action came before
 	Answers   int // messages of bots
 	BotStarts int // restarts of bots
+	Copies    int // profiles that were copied
+	Cut       int // processes that stopped because a copy was in use
+	Twice     int // keys that two copies used for two messages
 	Outside   int // devices that said at the end that a chat went on without them
 }
 
@@ -47,6 +50,7 @@ func (w *World) Idle() (never []string) {
 	ask(w.Backup, need{"the service was restored", t.Restores}, need{"the backup lacked a message", t.Behind})
 	ask(w.Race > 0, need{"somebody came between a request and its sender", t.Raced}, need{"a request was too late for its epoch", c.Stale})
 	ask(w.Bots > 0, need{"a bot answered", t.Answers}, need{"a bot started again", t.BotStarts})
+	ask(w.Copy > 0, need{"a profile was copied", t.Copies}, need{"a copy stopped because of the other one", t.Cut})
 	for _, n := range needs {
 		if n.times == 0 {
 			never = append(never, n.what)

@@ -28,6 +28,8 @@ type Plan struct {
 	Backup bool    // the service is restored from an old backup, twice from the same
 	Race   float64 // chance that somebody else acts between an append and its sender's last look
 	Bots   int     // accounts that answer every message at once
+	Copy   float64 // chance, each step, that a profile is copied and used twice for a while
+	Image  bool    // with its session, as an image of a running machine is
 }
 
 // World is one run.
@@ -46,9 +48,13 @@ type World struct {
 	saved   int // messages said when the backup was taken; -1 = there is none
 	words   int
 	tally   Tally
-	racing  bool // somebody acts within another's request
-	done    bool // a restore has happened
+	acting  *pair // of who acts now
+	racing  bool  // somebody acts within another's request
+	done    bool  // a restore has happened
 	replied map[content.MessageID]bool
+	pairs   []*pair               // profiles that are in use twice now
+	copied  int                   // copies made
+	wrong   []error               // what no device may believe
 	sent    []sent                // what devices asked the service to append, in its order
 	places  map[[32]byte][]uint64 // where entries stand or stood in their room's log, by SHA-256
 	story   []string
@@ -117,6 +123,9 @@ func (w *World) Run(ctx context.Context) (err error) {
 	for step := range w.Steps {
 		w.clock.Add(time.Duration(1+w.random.IntN(20)) * time.Second)
 		if err := w.weather(ctx, step); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if err := w.copies(ctx, step); err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 		if err := w.act(ctx); err != nil {
@@ -242,6 +251,12 @@ func (w *World) act(ctx context.Context) error {
 		return nil
 	}
 	d := pick(w.random, usable)
+	if len(w.pairs) > 0 && w.chance(0.6) {
+		if d = pick(w.random, w.pairs).devices[w.random.IntN(2)]; d.away > 0 || d.gone {
+			return nil
+		}
+	}
+	w.acting = d.pair
 	return w.actAs(ctx, d)
 }
 
@@ -259,6 +274,11 @@ func (w *World) race(ctx context.Context) error {
 	defer func() { w.racing = false }()
 	w.tally.Raced++
 	w.tell("  (meanwhile)")
+	for _, d := range others {
+		if d.pair != nil && d.pair == w.acting && w.chance(0.7) {
+			return w.actAs(ctx, d) // two copies at once
+		}
+	}
 	return w.actAs(ctx, pick(w.random, others))
 }
 
@@ -266,7 +286,11 @@ func (w *World) race(ctx context.Context) error {
 func (w *World) actAs(ctx context.Context, d *device) error {
 	d.busy = true
 	defer func() { d.busy = false }()
-	if d.engine == nil || d.crash.died() {
+	if d.cut && !w.chance(startsAgain) {
+		w.tell("%s stays as it is", d)
+		return nil
+	}
+	if d.engine == nil || d.crash.died() || d.cut {
 		if d.engine == nil {
 			w.tally.Starts++
 		}
@@ -288,7 +312,7 @@ func (w *World) actAs(ctx context.Context, d *device) error {
 	if err := w.network.Broke(); err != nil {
 		return err
 	}
-	if err != nil && !w.tolerable(err) {
+	if err != nil && !w.stopped(d, err) && !w.tolerable(err) {
 		return fmt.Errorf("%s %s: %w", d, what, err)
 	}
 	if d.crash.died() {

@@ -141,6 +141,11 @@ func (c *Client) Leave() Token {
 	return left
 }
 
+// Distrust ends this client's use of its session, which another copy of the profile may
+// hold as well: the next call logs in, and by that ends every other session of the
+// device. When the other copy has logged in before, this one is told (ErrCopied).
+func (c *Client) Distrust() { _ = c.Leave() } // nobody goes on with it
+
 // resume takes up the session that an earlier process left, when the service still
 // knows it. known is false when there is none to take up. The caller holds c.login.
 func (c *Client) resume(ctx context.Context) (known bool, err error) {

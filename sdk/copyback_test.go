@@ -1,0 +1,122 @@
+package sdk_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/sdk"
+)
+
+// replaced is a chat of two in which a copy of Ada's profile has taken her place, and
+// Ada, whose process is not started again yet.
+func replaced(t *testing.T) (ada, twin, bob *person, room delivery.RoomID) {
+	t.Helper()
+	h := newHome(t)
+	ada, bob = newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := bob.NewRoom(t.Context(), "Copies")
+	must(t, err)
+	bob.invite(room, ada)
+	ada.say(room, "one")
+	twin = ada.copied()
+	ada.say(room, "two")
+	twin.opens(nil)
+	twin.say(room, "from the copy")
+	must(t, ada.Close())
+	return ada, twin, bob, room
+}
+
+// TestCopyComesBackAtTheSecondTry: the service holds a device back that comes in again
+// where its copy is. It reads its other chats, and comes in when it is asked again.
+func TestCopyComesBackAtTheSecondTry(t *testing.T) {
+	ada, _, bob, room := replaced(t)
+	ctx := t.Context()
+	other, err := bob.NewRoom(ctx, "Other")
+	must(t, err)
+	var b *between
+	ada.opens(func(c *sdk.Config) {
+		b = &between{Transport: c.Transport}
+		c.Transport = b
+	})
+	slow := jsonOf(t, delivery.Refuse(delivery.CodeSlowDown, "resync").Problem())
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if strings.HasSuffix(path, room.String()+"/append") {
+			return 429, delivery.ProblemType, slow
+		}
+		return 0, "", nil
+	}
+	bob.invite(other, ada)
+	bob.say(other, "here")
+	if err := ada.Sync(ctx); delivery.CodeOf(err) != delivery.CodeSlowDown {
+		t.Errorf("held back: %v", err)
+	}
+	ada.reads(other, "here")
+	b.answer = nil
+	ada.say(room, "back")
+	bob.reads(room, "one", "two", "from the copy", "back")
+}
+
+// TestCopyHasLeft: a copy has left the chat for the account, or the account was removed
+// since the copy is there. The device is out, and says so.
+func TestCopyHasLeft(t *testing.T) {
+	for name, end := range map[string]func(ada, twin, bob *person, room delivery.RoomID) error{
+		"left": func(_, twin, _ *person, room delivery.RoomID) error { return twin.Leave(t.Context(), room) },
+		"removed": func(ada, _, bob *person, room delivery.RoomID) error {
+			return bob.Remove(t.Context(), room, ada.Identity())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ada, twin, bob, room := replaced(t)
+			must(t, end(ada, twin, bob, room))
+			ada.opens(nil)
+			must(t, ada.Sync(t.Context()))
+			if got := ada.status(room); got != sdk.StatusOut {
+				t.Errorf("the chat is %s", got)
+			}
+			if _, err := ada.Send(t.Context(), room, sdk.Draft{Text: "hello"}); !errors.Is(err, sdk.ErrOut) {
+				t.Errorf("saying something: %v", err)
+			}
+		})
+	}
+}
+
+// TestImageOfARunningMachine: two copies hold one session, so no login tells. What one
+// reads of the other does: it logs in, the other one is cut off, and both say so.
+func TestImageOfARunningMachine(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room, err := ada.NewRoom(ctx, "Image")
+	must(t, err)
+	ada.invite(room, bob)
+	ada.say(room, "one")
+	sealed, err := ada.LeaveSession([]byte("here"))
+	must(t, err)
+	must(t, ada.Close())
+	twin := ada.copied()
+	left := func(c *sdk.Config) { c.Left = sdk.Left{Sealed: sealed, Place: []byte("here")} }
+	ada.opens(left)
+	warned := twin.opens(left)
+	must(t, ada.Refresh(ctx, room))
+	must(t, twin.Refresh(ctx, room))
+	ada.say(room, "from the first")
+	twin.opened(room, warned)
+	if err := ada.Refresh(ctx, room); !errors.Is(err, client.ErrCopied) {
+		t.Errorf("the first one goes on: %v", err)
+	}
+	twin.say(room, "from the copy")
+	bob.reads(room, "one", "from the first", "from the copy")
+}
+
+// opened reads a chat to its end and expects a word of a copy.
+func (p *person) opened(room delivery.RoomID, warned *[]string) {
+	p.t.Helper()
+	must(p.t, p.Refresh(p.t.Context(), room))
+	must(p.t, p.Refresh(p.t.Context(), room)) // the next request logs in
+	if !warnsOfCopy(*warned) {
+		p.t.Errorf("it warns of %q", *warned)
+	}
+}
