@@ -63,7 +63,7 @@ type outside struct {
 	state      state // without group
 	removals   [][]byte
 	signer     policy.Member
-	leaving    []uint32 // leaves whose SelfRemove is in removals
+	leaving    []uint32 // leaves whose SelfRemove is in removals, signed by them
 }
 
 // leaves reports whether somebody is on the way out of the room: by their own will, an
@@ -74,6 +74,9 @@ func (o *outside) leaves(who identity.PublicKey) bool {
 		return in && m.Identity == who
 	})
 }
+
+// publicOptions are how a room's state is judged from outside it.
+var publicOptions = follower.Options{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate}
 
 // look reads the room's present state and verifies it. now is when leaves are
 // judged.
@@ -94,7 +97,7 @@ func (e *Engine) look(ctx context.Context, id delivery.RoomID) (*outside, error)
 	if err != nil {
 		return nil, fmt.Errorf("sdk: the room's tree: %w", err)
 	}
-	if o.public, err = follower.Join(cs, info, t, follower.Options{Credentials: policy.Credentials{}, AppData: policy.ApplyUpdate}); err != nil {
+	if o.public, err = follower.Join(cs, info, t, publicOptions); err != nil {
 		return nil, fmt.Errorf("sdk: the room's state: %w", err)
 	}
 	if string(o.public.GroupID()) != string(id[:]) {
@@ -146,7 +149,9 @@ func (e *Engine) readRemovals(ctx context.Context, id delivery.RoomID, o *outsid
 		}
 		if p := m.PublicMessage.Content.Proposal; p != nil && p.ProposalType == wire.ProposalTypeSelfRemove {
 			o.removals = append(o.removals, h.Bytes)
-			o.leaving = append(o.leaving, m.PublicMessage.Content.Sender.LeafIndex)
+			if _, err := o.public.HoldProposal(follower.Authenticated(m.PublicMessage), publicOptions); err == nil {
+				o.leaving = append(o.leaving, m.PublicMessage.Content.Sender.LeafIndex)
+			}
 		}
 	}
 	return nil

@@ -1,8 +1,8 @@
 // Package sim runs a whole deployment from one seed: people with several
 // devices, a delivery service on its real store, and everything that can befall
 // them: requests lost, doubled and cut, devices that crash at any persisted
-// step, phones that are lost, weeks away, a service that stops, starts, and
-// comes back from an old backup.
+// step, phones that are lost, profiles that are copied, weeks away, a service that
+// stops, starts, and comes back from an old backup.
 //
 // Nothing waits and nothing runs beside the seed's own order: devices call the
 // service's handler in the simulator's goroutine, the clock moves between steps.
