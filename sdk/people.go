@@ -83,6 +83,20 @@ func (e *Engine) Person(ctx context.Context, id identity.PublicKey) (Person, err
 	return p, err
 }
 
+// People lists whom this profile knows by a username. It sends nothing.
+func (e *Engine) People(ctx context.Context) (out []Person, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		all, err := scan[Person](tx, TablePerson, "")
+		for _, p := range all {
+			if p.Username != "" && p.Identity != e.account.Identity {
+				out = append(out, p)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
 // befriend notes that identities are no strangers.
 func (e *Engine) befriend(ctx context.Context, ids ...identity.PublicKey) error {
 	return e.Store.Update(ctx, func(tx Tx) error {

@@ -136,6 +136,7 @@ Every command takes --json: one JSON object a line, errors too.
 			a.json = flagBool(cmd, "json")
 		},
 	}
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetVersionTemplate("compax {{.Version}}\n")
 	flags := root.PersistentFlags()

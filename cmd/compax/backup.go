@@ -194,6 +194,7 @@ incarnation too, before the service starts again: compax restore --incarnation.`
 		"age -d compax.tar.age | compax restore - --dir compax-data",
 		"DATABASE_URL=postgres://… compax restore --incarnation")
 	place.add(cmd)
+	cmd.ValidArgsFunction = completeFiles
 	cmd.Flags().BoolVar(&incarnation, "incarnation", false, "start the incarnation of data that other tools put back; reads no file")
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
 		c, err := place.load(a)

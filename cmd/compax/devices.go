@@ -111,6 +111,7 @@ both ends unless somebody is in between. Compare them by voice or face to face,
 then say so with --confirm; or give the NUMBER that they read to you, and it is
 compared here.`
 	cmd.Example = example(`compax verify -p ada @bob`, `compax verify -p ada @bob --confirm`)
+	cmd.ValidArgsFunction = a.completeWho
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "it was compared and is the same")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w, err := who(args[0])

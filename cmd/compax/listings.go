@@ -158,6 +158,6 @@ func (a *app) roomDeclineCommand() *cobra.Command {
 			return a.result(local.Room{Chat: id}, "")
 		})
 	})
-	cmd.ValidArgsFunction = a.completeChat
+	cmd.ValidArgsFunction = a.completeChatThenPeople
 	return cmd
 }

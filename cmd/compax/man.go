@@ -15,6 +15,7 @@ import (
 func (a *app) manCommand() *cobra.Command {
 	cmd := command("man [DIR]", "Write the manual: pages into DIR, or compax(1) to standard output", args("[DIR]"), nil)
 	cmd.Example = example(`compax man ~/.local/share/man/man1`, `compax man | man -l -`)
+	cmd.ValidArgsFunction = completeFiles
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		root := cmd.Root()
 		if len(args) == 0 {

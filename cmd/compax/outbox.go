@@ -141,21 +141,6 @@ func unsentBy(unsent []local.Unsent, name string) (local.Unsent, error) {
 	return local.Unsent{}, hint(usage("%q may be any of %d messages", name, len(found)), "give more of the id")
 }
 
-func (a *app) completeUnsent(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var out []string
-	err := a.withLocal(cmd.Context(), func(ctx context.Context, p local.Profile) error {
-		unsent, err := p.Outbox(ctx, local.None{})
-		for _, u := range unsent {
-			out = append(out, u.ID[:unsentID]+"\t"+short(line(u.Text), 40))
-		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
 // tellFailed says that the outbox holds something that needs a person.
 func (a *app) tellFailed(ctx context.Context, p local.Profile) {
 	if a.json {

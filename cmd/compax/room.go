@@ -38,6 +38,7 @@ hybrid, which also withstands who records today and has a quantum computer later
 	cmd.Example = example(`compax room new -p ada --title "Tea"`, `compax room new -p ada --direct @bob`)
 	cmd.Flags().StringVar(&title, "title", "", "`TITLE` of the group")
 	cmd.Flags().StringVar(&direct, "direct", "", "the other one, `WHO`: @username or identity")
+	must(cmd.RegisterFlagCompletionFunc("direct", a.completePeople))
 	suiteFlag(cmd, &suite)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		req := local.NewRoomRequest{Key: newKey(), Title: strings.TrimSpace(title), Suite: suite}
@@ -170,7 +171,7 @@ func (a *app) roomMember(use, short string, run func(local.Profile, context.Cont
 			return nil
 		})
 	})
-	cmd.ValidArgsFunction = a.completeChat
+	cmd.ValidArgsFunction = a.completeChatThenPeople
 	return cmd
 }
 

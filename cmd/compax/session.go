@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
-
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -166,42 +164,4 @@ func (a *app) askPhrase() ([]byte, error) {
 		return b, nil
 	}
 	return io.ReadAll(io.LimitReader(a.in, maxPhrase+1))
-}
-
-// completeProfiles offers the names of profiles.
-func (a *app) completeProfiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names, err := a.profiles()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeChat offers the chats of the chosen profile for the first argument, and
-// files or nothing for the others.
-func (a *app) completeChat(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.completeChats(cmd, args, "")
-}
-
-// completeChats offers every chat of the chosen profile by its id, and says which
-// it is. It sends nothing.
-func (a *app) completeChats(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var out []string
-	err := a.withLocal(cmd.Context(), func(ctx context.Context, p local.Profile) error {
-		chats, err := p.Chats(ctx, local.None{})
-		for _, c := range chats {
-			out = append(out, c.Chat.String()+"\t"+line(c.Title))
-			if c.With != "" {
-				out = append(out, "@"+c.With+"\t"+line(c.Title))
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -41,6 +41,7 @@ var (
 	callEditSelf   = plain("self/edit", Profile.EditAccount)
 	callSync       = plain("sync", Profile.Sync)
 	callChats      = plain("chats", Profile.Chats)
+	callPeople     = plain("people", Profile.People)
 	callNewRoom    = plain("room/new", Profile.NewRoom)
 	callAdd        = plain("room/add", Profile.Add)
 	callRemove     = plain("room/remove", Profile.Remove)
@@ -127,6 +128,11 @@ func (h *Handle) Sync(ctx context.Context, r None) (None, error) {
 // Chats implements [Profile].
 func (h *Handle) Chats(ctx context.Context, r None) ([]Chat, error) {
 	return do(ctx, h, callChats, r, nothing)
+}
+
+// People implements [Profile].
+func (h *Handle) People(ctx context.Context, r None) ([]Contact, error) {
+	return do(ctx, h, callPeople, r, nothing)
 }
 
 // NewRoom implements [Profile].

@@ -93,6 +93,15 @@ func (e engine) Chats(ctx context.Context, _ None) ([]Chat, error) {
 	return out, nil
 }
 
+func (e engine) People(ctx context.Context, _ None) ([]Contact, error) {
+	people, err := e.Engine.People(ctx)
+	out := make([]Contact, len(people))
+	for i, p := range people {
+		out[i] = Contact{Identity: p.Identity, Name: p.Name, Username: p.Username}
+	}
+	return out, err
+}
+
 func latest(c Chat) time.Time {
 	if c.Time == nil {
 		return time.Time{}

@@ -27,6 +27,8 @@ type Profile interface {
 	Sync(context.Context, None) (None, error)
 	// Chats lists rooms and requests, the latest first. It sends nothing.
 	Chats(context.Context, None) ([]Chat, error)
+	// People lists whom this profile knows by a username. It sends nothing.
+	People(context.Context, None) ([]Contact, error)
 
 	// NewRoom makes a group, once for a Key, or finds or makes the direct room with
 	// somebody.
@@ -171,6 +173,13 @@ type Chat struct {
 	Asks    []Ask                `json:"asks,omitempty"`    // who asks to be added
 	Typing  []identity.PublicKey `json:"typing,omitempty"`  // who writes now
 	Online  []identity.PublicKey `json:"online,omitempty"`  // who says that they are there
+}
+
+// Contact is somebody whom this profile knows by a username.
+type Contact struct {
+	Identity identity.PublicKey `json:"identity"`
+	Name     string             `json:"name,omitempty"`
+	Username string             `json:"username"`
 }
 
 // Ask is somebody who asks to be added to a listed room.
