@@ -455,6 +455,22 @@ func TestCompletion(t *testing.T) {
 	if !strings.Contains(w.out.String(), teaRoom.String()+"\tTea\n") {
 		t.Errorf("chats: %q", &w.out)
 	}
+	for _, chat := range []string{teaRoom.String() + "\tTea\n", "Tea\tchat\n"} {
+		w.wants(0, "__complete", "room", "add", "")
+		if !strings.Contains(w.out.String(), chat) {
+			t.Errorf("chats to add to: %q", &w.out)
+		}
+	}
+	for _, words := range [][]string{{"room", "add", teaRoom.String(), ""}, {"room", "new", "--direct", ""}, {"verify", ""}} {
+		w.wants(0, append([]string{"__complete"}, words...)...)
+		if !strings.HasPrefix(w.out.String(), "@bob\tBob\n") {
+			t.Errorf("people for %q: %q", words, &w.out)
+		}
+	}
+	w.wants(0, "__complete", "send", teaRoom.String(), "")
+	if out := w.out.String(); strings.Contains(out, "Tea") {
+		t.Errorf("a text: %q", out)
+	}
 	w.wants(0, "__complete", "chats", "--profile", "")
 	if !strings.HasPrefix(w.out.String(), "ada\n") {
 		t.Errorf("profiles: %q", &w.out)

@@ -64,6 +64,10 @@ func (f *fake) EditAccount(_ context.Context, r local.EditAccountRequest) (local
 
 func (f *fake) Chats(context.Context, local.None) ([]local.Chat, error) { return f.chats, f.fail }
 
+func (f *fake) People(context.Context, local.None) ([]local.Contact, error) {
+	return []local.Contact{{Name: "Bob", Username: "bob"}}, f.fail
+}
+
 func (f *fake) Members(context.Context, local.RoomRequest) ([]local.Member, error) {
 	return f.members, f.fail
 }
