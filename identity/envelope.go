@@ -156,8 +156,8 @@ func Seal(deviceKey Signer, r EnvelopeRequest) (string, error) {
 // ErrFormat, ErrEnvelopeRequest, ErrSignature, then, for a genuine signature
 // only, ErrWrongHome and ErrSkew.
 func (u UnverifiedEnvelope) Verify(method, rawTarget string, body []byte, home Home, now time.Time, skew time.Duration) (Envelope, error) {
-	if u.Method != method || u.Target != rawTarget {
-		return Envelope{}, fmt.Errorf("%w: method or path differ", ErrEnvelopeRequest)
+	if err := u.names(method, rawTarget); err != nil {
+		return Envelope{}, err
 	}
 	r := EnvelopeRequest{Home: u.Home, Method: method, Target: rawTarget, Body: body, IssuedAt: u.IssuedAt, Nonce: u.Nonce}
 	if err := r.check(); err != nil {
@@ -167,18 +167,43 @@ func (u UnverifiedEnvelope) Verify(method, rawTarget string, body []byte, home H
 	if !VerifyStrict(u.DevicePubkey[:], signed, u.Signature[:]) {
 		return Envelope{}, fmt.Errorf("%w: envelope", ErrSignature)
 	}
+	if err := u.window(home, now, skew); err != nil {
+		return Envelope{}, err
+	}
+	return Envelope{u, skew}, nil
+}
+
+// Check says what is wrong for certain before the body is here, for who would not read
+// a body for nothing: ErrEnvelopeRequest, ErrWrongHome or ErrSkew. It proves nothing:
+// [UnverifiedEnvelope.Verify] does.
+func (u UnverifiedEnvelope) Check(method, rawTarget string, home Home, now time.Time, skew time.Duration) error {
+	if err := u.names(method, rawTarget); err != nil {
+		return err
+	}
+	return u.window(home, now, skew)
+}
+
+func (u UnverifiedEnvelope) names(method, rawTarget string) error {
+	if u.Method != method || u.Target != rawTarget {
+		return fmt.Errorf("%w: method or path differ", ErrEnvelopeRequest)
+	}
+	return nil
+}
+
+// window checks home and time.
+func (u UnverifiedEnvelope) window(home Home, now time.Time, skew time.Duration) error {
 	if u.Home != home {
-		return Envelope{}, fmt.Errorf("%w: it names %s, this is %s", ErrWrongHome, u.Home, home)
+		return fmt.Errorf("%w: it names %s, this is %s", ErrWrongHome, u.Home, home)
 	}
 	// Beyond this the conversion to time.Time is of no use to anybody.
 	const farFuture = 1 << 40
 	if u.IssuedAt > farFuture {
-		return Envelope{}, fmt.Errorf("%w: issued_at is not a time in seconds", ErrSkew)
+		return fmt.Errorf("%w: issued_at is not a time in seconds", ErrSkew)
 	}
 	if off := now.Sub(u.issued()); off > skew || off < -skew {
-		return Envelope{}, fmt.Errorf("%w: issued %s off the clock here, at most %s allowed", ErrSkew, off.Round(time.Second), skew)
+		return fmt.Errorf("%w: issued %s off the clock here, at most %s allowed", ErrSkew, off.Round(time.Second), skew)
 	}
-	return Envelope{u, skew}, nil
+	return nil
 }
 
 func (u UnverifiedEnvelope) issued() time.Time { return time.Unix(int64(u.IssuedAt), 0) }

@@ -225,7 +225,7 @@ func TestBodiesThatNeverComeAreGivenUp(t *testing.T) {
 		check(t, err)
 		check(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		answer, err := io.ReadAll(conn)
-		if err != nil || !bytes.Contains(answer, []byte("bad_request")) {
+		if err != nil || !bytes.Contains(answer, []byte(`"retry"`)) || !bytes.Contains(answer, []byte("too slowly")) {
 			t.Errorf("%s: %q, %v", size, answer, err)
 		}
 		check(t, conn.Close())

@@ -123,14 +123,13 @@ func (s *Server) uploadBlob(c *call) error {
 	if c.body != nil { // read already, for its signature
 		body = bytes.NewReader(c.body)
 	}
-	control := http.NewResponseController(c.w)
 	for m.Received < m.Size {
 		// What has begun goes on, unless it is the last that fits.
 		if s.Level(c) == Critical {
 			return s.mayUpload(c, m.Size)
 		}
-		_ = control.SetReadDeadline(time.Now().Add(s.Patience.Piece)) // fails only without a socket
-		piece := &counted{r: io.LimitReader(body, min(maxPiece, m.Size-m.Received))}
+		piece := &counted{r: io.LimitReader(body, min(maxPiece, m.Size-m.Received)), call: c, each: s.Patience.Piece}
+		piece.extend()
 		took, err := s.Blobs.Append(c, m.ID, m.Received, piece)
 		if took > 0 {
 			// What the medium took counts, whatever happens to the request now.
@@ -155,21 +154,33 @@ func (s *Server) uploadBlob(c *call) error {
 	case n > 0:
 		return delivery.Refuse(delivery.CodeTooLarge, "the body goes past the blob's declared size")
 	case err == io.EOF:
-		c.bodyRead()
+		c.bodyUntil(time.Time{})
 	}
 	// Else what is left of the body has the time that stands: net/http reads it before
 	// it answers, and waits for as long as it takes.
 	return c.json(delivery.BlobView{ID: m.ID, Size: m.Size, Received: m.Received})
 }
 
-// counted remembers whether it was the sender's side that failed.
+// counted gives the body of an upload its time: as long again for each 64 KiB that
+// came. It remembers whether it was the sender's side that failed.
 type counted struct {
-	r   io.Reader
-	err error
+	r    io.Reader
+	call *call
+	each time.Duration
+	came int // since the time was given last
+	err  error
+}
+
+func (r *counted) extend() {
+	r.came = 0
+	r.call.bodyUntil(time.Now().Add(r.each))
 }
 
 func (r *counted) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
+	if r.came += n; r.came >= takePiece {
+		r.extend()
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
 	}

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,6 +23,8 @@ type call struct {
 	who  delivery.Session // zero when the route needs no session
 	from *cached          // the session's cache entry; nil with an envelope
 	body []byte           // whole, unless the route streams
+
+	holds held // of the budgets of bodies, until the request is done
 }
 
 // device is the caller's device id.
@@ -53,6 +53,7 @@ func (s *Server) handle(rt route) http.Handler {
 		start := time.Now()
 		w.Header()[timeHeader] = []string{strconv.FormatInt(s.nowMS(), 10)}
 		c := &call{Context: r.Context(), w: w, r: r}
+		defer func() { c.holds.release(0) }()
 		err := s.admit(rt, c)
 		if err == nil {
 			err = rt.serve(s, c)
@@ -84,52 +85,6 @@ func (s *Server) admit(rt route, c *call) error {
 		return nil
 	}
 	return s.readBody(c, rt.limit)
-}
-
-func (s *Server) readBody(c *call, limit int64) error {
-	switch {
-	case c.r.Body == nil, c.r.ContentLength == 0:
-		return nil
-	case c.r.ContentLength > limit:
-		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has %d bytes, at most %d here", c.r.ContentLength, limit))
-	}
-	if n := c.r.ContentLength; n > 0 && n <= smallBody { // most bodies: one allocation
-		c.body = make([]byte, n)
-		if _, err := io.ReadFull(c.r.Body, c.body); err != nil {
-			return readFault(err)
-		}
-		c.bodyRead()
-		return nil
-	}
-	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(c.r.Body, limit+1))
-	if err != nil {
-		return readFault(err)
-	}
-	if n > limit {
-		return delivery.Refuse(delivery.CodeTooLarge, fmt.Sprintf("the body has more than %d bytes", limit))
-	}
-	c.bodyRead()
-	c.body = b.Bytes()
-	return nil
-}
-
-// bodyRead ends the time that guard gave the body: net/http goes on reading, to see
-// the caller leave.
-func (c *call) bodyRead() {
-	// It fails only where no deadline can be set, as in tests without a socket.
-	if g, ok := c.w.(*guarded); ok {
-		_ = g.control.SetReadDeadline(time.Time{})
-	}
-}
-
-const smallBody = 64 << 10
-
-func readFault(err error) error {
-	if err == nil {
-		return nil
-	}
-	return delivery.Refuse(delivery.CodeBadRequest, "the body ends early or came too slowly")
 }
 
 // refuse writes an error as a problem document and gives the status.
@@ -179,19 +134,6 @@ func (s *Server) refusal(c *call, err error) *delivery.Error {
 }
 
 func bad(detail string) error { return delivery.Refuse(delivery.CodeBadRequest, detail) }
-
-// readJSON decodes the body: one object, known fields only, nothing behind it.
-func (c *call) readJSON(v any) error {
-	d := json.NewDecoder(bytes.NewReader(c.body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return bad("the body is not the JSON object of this route")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return bad("something follows the JSON object")
-	}
-	return nil
-}
 
 // json answers with a JSON object.
 func (c *call) json(v any) error {
@@ -254,10 +196,10 @@ func (s *Server) here(id delivery.RoomID) error {
 	return nil
 }
 
-// spendAddress is spend for who has not said who they are. The subject is the
-// peer's IP, in IPv6 its /64. Loopback has no budget: it is the operator, or a
-// proxy whose Config.ClientAddress was not set.
-func (s *Server) spendAddress(c *call, name string) error {
+// address is where a request comes from, in IPv6 the /64 of it. It is the zero one
+// for loopback, which has no budget: that is the operator, or a proxy whose
+// Config.ClientAddress was not set.
+func (s *Server) address(c *call) netip.Addr {
 	host := ""
 	if s.ClientAddress != nil {
 		host = s.ClientAddress(c.r)
@@ -266,12 +208,21 @@ func (s *Server) spendAddress(c *call, name string) error {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || ip.IsLoopback() {
-		return nil
+		return netip.Addr{}
 	}
 	if ip = ip.Unmap().WithZone(""); ip.Is6() {
 		if p, err := ip.Prefix(64); err == nil {
 			ip = p.Addr()
 		}
+	}
+	return ip
+}
+
+// spendAddress is spend for who has not said who they are.
+func (s *Server) spendAddress(c *call, name string) error {
+	ip := s.address(c)
+	if !ip.IsValid() {
+		return nil
 	}
 	return s.spend(c, name, ip.String(), 1)
 }

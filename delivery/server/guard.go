@@ -10,20 +10,21 @@ import (
 // Patience is how long a service waits for who is at the other end of a
 // connection: they may send nothing and take nothing for as long as it stands.
 type Patience struct {
-	Body  time.Duration // for a body to come, unless its route gives it more; a minute
-	Piece time.Duration // for each 8 MiB of an upload to come; a minute, 140 KB a second
+	Body  time.Duration // for a body to come, and as long again for each 4 MiB of it; a minute
+	Piece time.Duration // for each 64 KiB of an upload to come; 30 s
 	Take  time.Duration // for each 64 KiB of an answer to be taken; 30 s
 	Hello time.Duration // for a socket to say who it is; 10 s
 }
 
 func (p *Patience) defaults() {
 	def(&p.Body, time.Minute)
-	def(&p.Piece, time.Minute)
+	def(&p.Piece, 30*time.Second)
 	def(&p.Take, 30*time.Second)
 	def(&p.Hello, 10*time.Second)
 }
 
-// takePiece is 64 KiB: who reads more slowly than 2 KB a second is not answered.
+// takePiece is 64 KiB: who reads more slowly than 2 KB a second is not answered, and
+// who uploads more slowly not waited for.
 const takePiece = 64 << 10
 
 // guard stands before all routes. It bounds the time of a body also where no route

@@ -20,6 +20,7 @@ type Limits struct {
 	Work       WorkLimits
 	Congestion CongestionLimits
 	Archive    ArchiveLimits
+	Memory     MemoryLimits
 }
 
 // ArchiveLimits are how much an account may keep sealed for itself. Zero is the
@@ -71,6 +72,7 @@ func (l *Limits) defaults() {
 	l.Work.defaults()
 	l.Congestion.defaults()
 	l.Archive.defaults()
+	l.Memory.defaults()
 }
 
 // spend takes cost from a bucket. One that cannot be read allows and counts.

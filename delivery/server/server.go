@@ -115,6 +115,8 @@ type Server struct {
 	healing  healing
 	removals removals
 	pressure pressure
+	text     *budget // of bodies of up to smallBody
+	bodies   *budget // of longer ones
 	metrics  *metrics
 	handler  http.Handler
 	openapi  []byte
@@ -147,6 +149,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s.sockets.init()
 	s.usages.init()
 	s.healing.init()
+	s.text, s.bodies = newBudget(s.Limits.Memory.Text, 16), newBudget(s.Limits.Memory.Bodies, 4)
 	if s.openapi, err = openAPI(s.Name, s.Version); err != nil {
 		return nil, fmt.Errorf("server: OpenAPI document: %w", err)
 	}
