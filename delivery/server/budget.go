@@ -10,7 +10,7 @@ import (
 	"github.com/askucher/compax-core/identity"
 )
 
-// MemoryLimits bound the bytes that requests hold in memory at once, in an instance.
+// MemoryLimits bound the bytes that the bodies of requests hold in memory at once, in an instance.
 // A zero is the default. What one request needs it may have alone, also where a bound
 // is smaller.
 type MemoryLimits struct {
@@ -20,15 +20,11 @@ type MemoryLimits struct {
 	// Bodies is for longer ones, of which a device has at most a quarter; 256 MiB.
 	// Over it the answer is delivery.CodeRetry.
 	Bodies int64
-	// Answers is for answers until they are taken, of which a device has at most an
-	// eighth; 256 MiB. Over it a request waits for a while, then delivery.CodeRetry.
-	Answers int64
 }
 
 func (m *MemoryLimits) defaults() {
 	def(&m.Text, 64<<20)
 	def(&m.Bodies, 256<<20)
-	def(&m.Answers, 256<<20)
 }
 
 // budget is how many bytes may be held at once, in all and for each holder. Who holds
