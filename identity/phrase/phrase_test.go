@@ -20,7 +20,7 @@ import (
 )
 
 // known is entropy 0, 1, 2 … 31.
-func known(t *testing.T) Phrase {
+func known(t testing.TB) Phrase {
 	t.Helper()
 	entropy := make([]byte, entropySize)
 	for i := range entropy {
