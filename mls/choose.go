@@ -11,13 +11,9 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-// proposalList puts together what a commit covers: the held proposals that go
-// together, then those by value.
-func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
+// ownProposals are the proposals that a commit makes itself, by value.
+func ownProposals(p CommitParams) ([]wire.ProposalOrRef, error) {
 	var list []wire.ProposalOrRef
-	for _, ref := range g.committable(p.Skip, p.Proposals) {
-		list = append(list, wire.ProposalOrRef{Type: wire.ProposalOrRefTypeReference, Reference: ref})
-	}
 	for _, proposal := range p.Proposals {
 		switch proposal.ProposalType {
 		case wire.ProposalTypeUpdate, wire.ProposalTypeSelfRemove, wire.ProposalTypeExternalInit:
@@ -26,6 +22,15 @@ func (g *Group) proposalList(p CommitParams) ([]wire.ProposalOrRef, error) {
 		list = append(list, byValue(proposal))
 	}
 	return list, nil
+}
+
+// byReference are held proposals as a commit covers them.
+func byReference(refs []wire.ProposalRef) []wire.ProposalOrRef {
+	list := make([]wire.ProposalOrRef, len(refs))
+	for i, ref := range refs {
+		list[i] = wire.ProposalOrRef{Type: wire.ProposalOrRefTypeReference, Reference: ref}
+	}
+	return list
 }
 
 // committable chooses among the held proposals as RFC 9420 Section 12.2 advises:
@@ -86,14 +91,20 @@ func (g *Group) committable(skip []wire.ProposalRef, values []wire.Proposal) []w
 func rank(p *follower.Proposal) int {
 	switch p.Proposal.ProposalType {
 	case wire.ProposalTypeSelfRemove:
-		return 3
+		return rankSelfRemove
 	case wire.ProposalTypeRemove:
-		return 2
+		return rankRemove
 	case wire.ProposalTypeUpdate:
-		return 1
+		return rankUpdate
 	}
 	return 0
 }
+
+const (
+	rankUpdate = iota + 1
+	rankRemove
+	rankSelfRemove
+)
 
 // choice is what of a commit's proposals is chosen so far.
 type choice struct {

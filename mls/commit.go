@@ -2,6 +2,7 @@ package mls
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -88,8 +89,9 @@ func (c *Commit) Apply(g *Group, now time.Time) (*StagedCommit, error) {
 }
 
 // Commit makes a commit that starts the next epoch (RFC 9420 Section 12.4.1),
-// with the Welcome for whom it adds and the GroupInfo of the new epoch. Errors
-// wrap those of package follower when the proposals are not allowed together.
+// with the Welcome for whom it adds and the GroupInfo of the new epoch. Held
+// proposals with which there would be no valid commit are left out. Errors wrap
+// those of package follower when the commit's own proposals are not allowed.
 func (g *Group) Commit(p CommitParams) (*Commit, error) {
 	if err := g.canSend(); err != nil {
 		return nil, err
@@ -97,17 +99,28 @@ func (g *Group) Commit(p CommitParams) (*Commit, error) {
 	if err := p.Leaf.check(g.cs); err != nil {
 		return nil, err
 	}
-	list, err := g.proposalList(p)
+	values, err := ownProposals(p)
 	if err != nil {
 		return nil, err
 	}
-	return g.commit(commitPlan{
+	refs := g.committable(p.Skip, p.Proposals)
+	plan := commitPlan{
 		CommitParams: p,
 		sender:       wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: uint32(g.leaf)},
-		list:         list,
+		list:         append(byReference(refs), values...),
 		init:         g.keys.init,
 		leaf:         g.public.Leaf(g.leaf),
-	})
+	}
+	c, err := g.commit(plan)
+	if !errors.Is(err, follower.ErrInvalid) {
+		return c, err
+	}
+	sifted := g.sift(plan, refs, values)
+	if len(sifted) == len(refs) {
+		return nil, err // it is not for the held ones
+	}
+	plan.list = append(byReference(sifted), values...)
+	return g.commit(plan)
 }
 
 // commitPlan is a commit of a member or of somebody who joins by it.

@@ -67,12 +67,22 @@ func (g *Group) verifyWithLeaf(ac *wire.AuthenticatedContent, key wire.Signature
 // against the new GroupContext and nothing that the committer has just made. ac
 // is signed; its confirmation tag is not looked at.
 func (d *Draft) Finish(ac *wire.AuthenticatedContent, after *tree.Tree) (*Staged, error) {
-	if err := after.CheckSupport(d.Extensions, d.terms.required); err != nil {
-		return nil, invalid(ErrTree, "after the commit: %w", err)
+	if err := d.CheckSupport(after); err != nil {
+		return nil, err
 	}
 	context := d.provisional(after.Hash())
 	context.ConfirmedTranscriptHash = confirmedTranscriptHash(d.group.cs, d.group.interim, ac)
 	return &Staged{Draft: d, Tree: after, content: ac, context: context, encoded: wire.Marshal(&context)}, nil
+}
+
+// CheckSupport checks that all members of a tree after the proposals, with the
+// committer's path or still without, support what the new GroupContext and each
+// other use (§7.3, §11.1, §13.4). The error wraps [ErrTree].
+func (d *Draft) CheckSupport(after *tree.Tree) error {
+	if err := after.CheckSupport(d.Extensions, d.terms.required); err != nil {
+		return invalid(ErrTree, "after the commit: %w", err)
+	}
+	return nil
 }
 
 // Staged is a valid commit that is not applied yet.
