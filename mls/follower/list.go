@@ -1,6 +1,8 @@
 package follower
 
 import (
+	"math"
+
 	"github.com/askucher/compax-core/mls/tree"
 	"github.com/askucher/compax-core/mls/wire"
 )
@@ -90,7 +92,7 @@ func (g *Group) checkList(committer wire.Sender, list []Proposal, o *Options) er
 	return nil
 }
 
-// checkCounts checks how many proposals of which type there are (§12.2), before
+// checkCounts checks how many proposals of which type there are (§8.4, §12.2), before
 // each is looked at: what one may cost is not to be paid a thousand times.
 func checkCounts(external bool, list []Proposal) error {
 	count := map[wire.ProposalType]int{}
@@ -102,6 +104,9 @@ func checkCounts(external bool, list []Proposal) error {
 	}
 	if count[wire.ProposalTypeReInit] > 0 && len(list) > 1 {
 		return invalid(ErrProposalList, "ReInit together with other proposals")
+	}
+	if n := count[wire.ProposalTypePSK]; n > math.MaxUint16 { // PSKLabel counts no further (§8.4)
+		return invalid(ErrProposalList, "%d PreSharedKeys, %d can be counted", n, math.MaxUint16)
 	}
 	if external && count[wire.ProposalTypeExternalInit] != 1 {
 		return invalid(ErrProposalList, "an external commit has %d ExternalInit, not one", count[wire.ProposalTypeExternalInit])

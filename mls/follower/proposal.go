@@ -79,8 +79,8 @@ func (g *Group) checkProposal(p *Proposal, o *Options) error {
 	case wire.ProposalTypeAdd:
 		return nil
 	case wire.ProposalTypeExternalInit:
-		if got, want := len(x.ExternalInit.KEMOutput), g.cs.KEMOutputSize(); got != want {
-			return invalid(ErrProposal, "ExternalInit: kem_output has %d bytes, not %d", got, want)
+		if err := g.cs.ValidateKEMOutput(x.ExternalInit.KEMOutput); err != nil {
+			return invalid(ErrProposal, "ExternalInit: kem_output of %d bytes: %w", len(x.ExternalInit.KEMOutput), err)
 		}
 		return nil
 	case wire.ProposalTypeUpdate:

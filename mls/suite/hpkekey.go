@@ -79,6 +79,24 @@ func validHPKEPublicKey(kem KEM, public []byte) bool {
 	return false
 }
 
+// ValidateKEMOutput returns an error that wraps [ErrKey] when nobody can use what a
+// sender sent along with a ciphertext, whatever the private key: it has the wrong
+// size, or is or holds an ephemeral public key that [Suite.ValidateHPKEPublicKey]
+// would refuse (RFC 9180 §7.1.4).
+func (s *Suite) ValidateKEMOutput(output []byte) error {
+	ok := false
+	switch s.kem {
+	case KEMMLKEM768X25519:
+		ok = len(output) == s.KEMOutputSize() && validX25519(output[mlkem.CiphertextSize768:])
+	default:
+		ok = validHPKEPublicKey(s.kem, output)
+	}
+	if !ok {
+		return fmt.Errorf("KEM output of %s: %w", s.name, ErrKey)
+	}
+	return nil
+}
+
 // validX25519 refuses the points of low order in every encoding that RFC 7748
 // reads as them: with the top bit set, and not reduced.
 func validX25519(public []byte) bool {
