@@ -1,6 +1,7 @@
 package mls
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -16,11 +17,12 @@ import (
 	"github.com/askucher/compax-core/mls/wire"
 )
 
-// Load reads a group from its stored records, in any order. It checks the
-// integrity of every record, that none is missing, that the secrets of the epoch
-// are those of its public state, and that a configured signer has the leaf's
-// key. That a private key belongs to the public one in the tree shows when it is
-// first used: nothing opens with another. Errors wrap ErrState or ErrParams.
+// Load reads a group from its stored records, in any order, and keeps none of their
+// memory. It checks the integrity of every record, that none is missing, that the
+// secrets of the epoch are those of its public state, and that a configured signer
+// has the leaf's key. That a private key belongs to the public one in the tree shows
+// when it is first used: nothing opens with another. Errors wrap ErrState or
+// ErrParams.
 func (c *Config) Load(records []Record) (*Group, error) {
 	l := loader{kinds: map[string][]Record{}, trees: secretTrees{}, checksums: newChecksums()}
 	for _, r := range records {
@@ -46,11 +48,16 @@ func (l *loader) add(r Record) error {
 		return err
 	}
 	kind := r.Key[:strings.IndexByte(r.Key, '/')+1]
-	switch kind {
-	case prefixNode, prefixLeaf:
-		return l.trees.add(r, body)
-	case "":
+	if kind == "" {
 		kind = r.Key
+	}
+	switch kind {
+	case keyTreeBase, prefixTree, prefixProposal: // public, and copied where they are read
+	default:
+		body = bytes.Clone(body) // or what the group forgets would be wiped in the caller's record
+	}
+	if kind == prefixNode || kind == prefixLeaf {
+		return l.trees.add(r, body)
 	}
 	l.kinds[kind] = append(l.kinds[kind], Record{Key: r.Key, Value: body})
 	return nil
