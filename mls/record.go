@@ -22,6 +22,9 @@ func (r Record) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "Record(%s, %d bytes)", r.Key, len(r.Value))
 }
 
+// MarshalJSON always fails: a value is stored as it is and not written as text.
+func (r Record) MarshalJSON() ([]byte, error) { return nil, errSecretMarshal }
+
 // Delta is what one step changes in the stored state: rows to write and rows to
 // delete, in one transaction. A step that uses a message key deletes or
 // overwrites the row that held it, so used keys are gone from the store too.

@@ -1,12 +1,17 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
 
+// errSecretMarshal is what secrets answer to whoever writes them as JSON.
+var errSecretMarshal = errors.New("mls/wire: a secret is not written as text")
+
 // PathSecret is the secret of the lowest common ancestor of a joiner and the
-// committer (§12.4.3.1). It is secret and prints as a fixed text.
+// committer (§12.4.3.1). It is secret, prints as a fixed text and is not
+// written as JSON.
 type PathSecret struct {
 	PathSecret []byte
 }
@@ -24,8 +29,11 @@ func (s *PathSecret) DecodeFrom(r *Reader) {
 // Format hides the secret from every verb of package fmt.
 func (s PathSecret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "PathSecret(hidden)") }
 
-// GroupSecrets is what a Welcome tells one joiner (§12.4.3.1). It is secret and
-// prints as a fixed text.
+// MarshalJSON always fails.
+func (s PathSecret) MarshalJSON() ([]byte, error) { return nil, errSecretMarshal }
+
+// GroupSecrets is what a Welcome tells one joiner (§12.4.3.1). It is secret,
+// prints as a fixed text and is not written as JSON.
 type GroupSecrets struct {
 	JoinerSecret []byte
 	PathSecret   *PathSecret
@@ -50,6 +58,9 @@ func (s *GroupSecrets) DecodeFrom(r *Reader) {
 
 // Format hides the secrets from every verb of package fmt.
 func (s GroupSecrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "GroupSecrets(hidden)") }
+
+// MarshalJSON always fails.
+func (s GroupSecrets) MarshalJSON() ([]byte, error) { return nil, errSecretMarshal }
 
 // EncryptedGroupSecrets is one joiner's part of a Welcome (§12.4.3.1).
 type EncryptedGroupSecrets struct {
