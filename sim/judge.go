@@ -18,6 +18,10 @@ import (
 // rounds bounds how often everybody reads until nothing changes any more.
 const rounds = 12
 
+// lostRounds bounds for how long everybody waits for the successors of lost rooms: nine
+// hours each.
+const lostRounds = 12
+
 // rest lets the storm pass: the service runs, nothing is lost or killed, every
 // device that is not gone is used until all know the same.
 func (w *World) rest(ctx context.Context) error {
@@ -36,28 +40,50 @@ func (w *World) rest(ctx context.Context) error {
 		}
 	}
 	for range rounds {
-		w.clock.Add(time.Hour) // past every window in which a room waits for somebody
-		if err := w.service.chores(ctx); err != nil {
+		if err := w.everybodyReads(ctx, time.Hour); err != nil { // past every window in which a room waits for somebody
 			return err
 		}
-		for _, p := range w.people {
-			for _, d := range p.devices {
-				if d.gone {
-					continue
+	}
+	for range lostRounds { // a lost room waits for its creator for a day or more
+		due, err := w.lostOnes(ctx)
+		if err != nil {
+			return err
+		}
+		if !due {
+			return nil
+		}
+		for _, d := range []time.Duration{6 * time.Hour, 90 * time.Minute, 90 * time.Minute} { // then who went on brings the others along
+			if err := w.everybodyReads(ctx, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// everybodyReads lets time pass, and then every device that is not gone read.
+func (w *World) everybodyReads(ctx context.Context, after time.Duration) error {
+	w.clock.Add(after)
+	if err := w.service.chores(ctx); err != nil {
+		return err
+	}
+	for _, p := range w.people {
+		for _, d := range p.devices {
+			if d.gone {
+				continue
+			}
+			d.away = 0
+			if d.engine == nil || d.crash.died() || d.cut {
+				if err := w.boot(ctx, d); err != nil {
+					return err
 				}
-				d.away = 0
-				if d.engine == nil || d.crash.died() || d.cut {
-					if err := w.boot(ctx, d); err != nil {
-						return err
-					}
-				}
-				err := w.welcomeIn(ctx, d)
-				if errors.Is(err, sdk.ErrRevoked) { // the revocation arrived although its owner heard of a fault
-					d.gone = true
-				}
-				if err != nil && !w.tolerable(err) {
-					return fmt.Errorf("at rest, %s reads: %w", d, err)
-				}
+			}
+			err := w.welcomeIn(ctx, d)
+			if errors.Is(err, sdk.ErrRevoked) { // the revocation arrived although its owner heard of a fault
+				d.gone = true
+			}
+			if err != nil && !w.tolerable(err) {
+				return fmt.Errorf("at rest, %s reads: %w", d, err)
 			}
 		}
 	}
@@ -82,6 +108,8 @@ func (w *World) Close() error {
 //     the room now, unless its account came in later, or one line names the seqs
 //     that are missing there and why, or the message and why it cannot be read, or
 //     the device says that the archive did not have it;
+//   - of a room that a restore has lost and that nobody brought back, all who are there go
+//     on in one;
 //   - no key is used twice: who reads two entries of one leaf, epoch and generation
 //     finds the key of the second consumed, and says so in a line. Two copies of a
 //     profile may do it, and then who sent the second one has said it again, if it is
@@ -92,10 +120,10 @@ func (w *World) Judge(ctx context.Context) error {
 		return err
 	}
 	var faults []error
-	for _, room := range w.rooms {
+	for _, room := range slices.Concat(w.rooms, w.movedTo) {
 		in, out, fault := w.inRoom(ctx, room)
 		if fault == nil {
-			fault = errors.Join(w.judgeEpochs(ctx, room, in), w.judgeLines(ctx, room, in, out))
+			fault = errors.Join(w.judgeEpochs(ctx, room, in), w.judgeLines(ctx, room, in, out), w.judgeLost(ctx, room))
 		}
 		if fault != nil {
 			fault = errors.Join(fault, w.describe(ctx, room))

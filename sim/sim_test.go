@@ -23,6 +23,7 @@ func TestHistories(t *testing.T) {
 		"absence":  {People: 4, Away: 0.1, Weeks: true},
 		"lost":     {People: 4, Away: 0.05, Lose: true},
 		"restored": {People: 4, Stop: 0.1, Backup: true},
+		"orphan":   {People: 5, Stop: 0.15, Backup: true, Orphan: true},
 		"races":    {People: 4, Race: 0.4},
 		"bots":     {People: 3, Bots: 1, Faults: faults, Crash: 0.15, Stop: 0.05},
 		"copied":   {People: 4, Copy: 0.08, Crash: 0.1, Race: 0.2},

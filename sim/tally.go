@@ -18,6 +18,8 @@ type Tally struct {
 	Copies    int // profiles that were copied
 	Cut       int // processes that stopped because a copy was in use
 	Twice     int // keys that two copies used for two messages
+	Orphans   int // rooms newer than the backup whose maker is gone
+	Moved     int // rooms in which one goes on that a restore has lost
 	Outside   int // devices that said at the end that a chat went on without them
 }
 
@@ -48,6 +50,7 @@ func (w *World) Idle() (never []string) {
 	ask(w.Weeks, need{"forty days passed", t.Weeks})
 	ask(w.Lose, need{"a device was lost", t.Lost}, need{"a further device came", t.Further})
 	ask(w.Backup, need{"the service was restored", t.Restores}, need{"the backup lacked a message", t.Behind})
+	ask(w.Orphan, need{"a room lost its maker", t.Orphans}, need{"a lost room went on", t.Moved})
 	ask(w.Race > 0, need{"somebody came between a request and its sender", t.Raced}, need{"a request was too late for its epoch", c.Stale})
 	ask(w.Bots > 0, need{"a bot answered", t.Answers}, need{"a bot started again", t.BotStarts})
 	ask(w.Copy > 0, need{"a profile was copied", t.Copies}, need{"a copy stopped because of the other one", t.Cut})

@@ -27,6 +27,7 @@ type Plan struct {
 	Lose   bool    // phones are lost: their owners revoke them
 	Backup bool    // the service is restored from an old backup, twice from the same
 	Race   float64 // chance that somebody else acts between an append and its sender's last look
+	Orphan bool    // with Backup: a room is newer than the backup, and the device that made it is gone
 	Bots   int     // accounts that answer every message at once
 	Copy   float64 // chance, each step, that a profile is copied and used twice for a while
 	Image  bool    // with its session, as an image of a running machine is
@@ -43,6 +44,7 @@ type World struct {
 	service *service
 	people  []*person
 	rooms   []delivery.RoomID
+	movedTo []delivery.RoomID // where rooms that a restore has lost go on
 	said    []said
 	lost    int // messages said when the service was restored last
 	saved   int // messages said when the backup was taken; -1 = there is none
@@ -211,6 +213,11 @@ func (w *World) weather(ctx context.Context, step int) error {
 		}
 		if err := w.service.start(ctx); err != nil {
 			return err
+		}
+		if w.Orphan && w.saved >= 0 && !w.done && w.tally.Orphans == 0 {
+			if err := w.orphan(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	for _, p := range w.people {
