@@ -8,6 +8,7 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/mls/wire"
 	"github.com/askucher/compax-core/sdk"
 )
 
@@ -119,4 +120,50 @@ func (p *person) opened(room delivery.RoomID, warned *[]string) {
 	if !warnsOfCopy(*warned) {
 		p.t.Errorf("it warns of %q", *warned)
 	}
+}
+
+// TestAttackRemovalThatNobodySigned: a service that shows a copied device a SelfRemove of
+// its own account, which no member signed, does not make it believe that it has left.
+func TestAttackRemovalThatNobodySigned(t *testing.T) {
+	ada, _, bob, room := replaced(t)
+	bob.reads(room, "one", "two", "from the copy")
+	epoch := bob.epoch(room)
+	forged := func(leaf uint32) []byte {
+		public := wire.PublicMessage{
+			Content: wire.FramedContent{
+				GroupID: room[:], Epoch: epoch, ContentType: wire.ContentTypeProposal,
+				Sender:   wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: leaf},
+				Proposal: &wire.Proposal{ProposalType: wire.ProposalTypeSelfRemove, SelfRemove: &wire.SelfRemove{}},
+			},
+			Auth:          wire.FramedContentAuthData{Signature: make([]byte, 64)},
+			MembershipTag: make([]byte, 32),
+		}
+		return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPublicMessage, PublicMessage: &public})
+	}
+	var b *between
+	ada.opens(func(c *sdk.Config) {
+		b = &between{Transport: c.Transport}
+		c.Transport = b
+	})
+	shown := 0
+	b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+		if !strings.HasSuffix(path, room.String()+"/proposals") {
+			return 0, "", nil
+		}
+		shown++
+		page := delivery.LogPage{Head: 9, First: 1}
+		for leaf := range uint32(2) {
+			page.Entries = append(page.Entries, delivery.Entry{Seq: uint64(leaf) + 1, Epoch: epoch, Kind: delivery.KindProposal, Bytes: forged(leaf)})
+		}
+		return 200, delivery.BinaryType, page.AppendTo(nil)
+	}
+	if err := ada.Refresh(t.Context(), room); err == nil || shown == 0 {
+		t.Errorf("it was shown %d times, and says %v", shown, err)
+	}
+	if got := ada.status(room); got != sdk.StatusOpen {
+		t.Errorf("the chat is %s", got)
+	}
+	b.answer = nil
+	ada.say(room, "here I am")
+	bob.reads(room, "one", "two", "from the copy", "here I am")
 }
