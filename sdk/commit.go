@@ -40,7 +40,7 @@ func (e *Engine) commit(ctx context.Context, r *room, plan change) error {
 		if nothing && len(r.state.group.Proposals()) == 0 {
 			return nil
 		}
-		again, err := e.tryCommit(ctx, r, proposals)
+		again, err := e.tryCommit(ctx, r, try, proposals)
 		if !again {
 			return err
 		}
@@ -52,7 +52,7 @@ func (e *Engine) commit(ctx context.Context, r *room, plan change) error {
 }
 
 // tryCommit makes a commit, keeps it, sends it and applies it.
-func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Proposal) (again bool, err error) {
+func (e *Engine) tryCommit(ctx context.Context, r *room, try int, proposals []wire.Proposal) (again bool, err error) {
 	g := r.state.group
 	proposals = append(slices.Clip(proposals), leaveTogether(r, proposals)...)
 	skip, referenced := chosen(r, proposals)
@@ -90,7 +90,8 @@ func (e *Engine) tryCommit(ctx context.Context, r *room, proposals []wire.Propos
 		}
 		return true, err
 	case delivery.CodeHealing:
-		return true, errors.Join(e.discard(ctx, r), e.heal(ctx, r, err))
+		err = errors.Join(e.discard(ctx, r), e.heal(ctx, r, try, err))
+		return err == nil, err
 	case delivery.CodeSucceeded:
 		return false, errors.Join(err, e.succeeded(ctx, r))
 	default:

@@ -88,13 +88,24 @@ func (e *Engine) bringBack(ctx context.Context) error {
 	return e.publishKeys(ctx, moreKeys, policy.Suites...)
 }
 
+// healTries and healPause bound how long who says something waits for a room that is
+// being put together again: about ten seconds. It may take the others a quarter of an
+// hour, and what is kept until then is sent when the room is read next.
+const (
+	healTries = 2
+	healPause = 5 * time.Second
+)
+
 // heal is called when the service says that a room is being put together again:
 // this device gives what it holds of it, and waits a little for the others.
-func (e *Engine) heal(ctx context.Context, r *room, cause error) error {
+func (e *Engine) heal(ctx context.Context, r *room, try int, cause error) error {
 	if err := e.catchUp(ctx, r); err != nil || r.rec.Lost == 0 {
 		return err
 	}
-	return e.pause(ctx, 0, cause)
+	if try >= healTries {
+		return cause
+	}
+	return e.pauseAtMost(ctx, try, cause, healPause)
 }
 
 // offerAtMost bounds how many kept entries go into one offer; a room may need many.

@@ -401,7 +401,7 @@ func (e *Engine) answer(ctx context.Context, r *room, w *waiting, err error, try
 			return false, err
 		}
 	case delivery.CodeHealing:
-		if err := e.heal(ctx, r, err); err != nil {
+		if err := e.heal(ctx, r, try, err); err != nil {
 			return false, err
 		}
 		return e.waits(ctx, *w) // with the same bytes
@@ -492,10 +492,14 @@ func (e *Engine) Flush(ctx context.Context) error {
 
 // pause waits between tries of the same thing.
 func (e *Engine) pause(ctx context.Context, try int, err error) error {
+	return e.pauseAtMost(ctx, try, err, time.Minute)
+}
+
+func (e *Engine) pauseAtMost(ctx context.Context, try int, err error, longest time.Duration) error {
 	d := min(100*time.Millisecond<<min(try, 6), 5*time.Second)
 	var refusal *delivery.Error
 	if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
-		d = min(refusal.RetryAfter, time.Minute)
+		d = min(refusal.RetryAfter, longest)
 	}
 	if err := e.Sleep(ctx, d+time.Duration(e.jitter()*float64(d)/2)); err != nil {
 		return fmt.Errorf("%w: %w", client.ErrOffline, err)

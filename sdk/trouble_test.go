@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -149,10 +150,24 @@ func TestRestoredServer(t *testing.T) {
 	ada.say(room, "after a change")
 	h.stop()
 	h.restore(backup)
-	// The room opens when everybody in it has said what they kept.
+	// The room opens when everybody in it has said what they kept. Until then who says
+	// something waits for seconds, and is told that it is kept.
+	var waited time.Duration
+	must(t, ada.Close())
+	ada.opens(func(c *sdk.Config) {
+		sleep := c.Sleep
+		c.Sleep = func(ctx context.Context, d time.Duration) error { waited += d; return sleep(ctx, d) }
+	})
 	for round := 0; ; round++ {
+		waited = 0
 		_, err := ada.Send(ctx, room, sdk.Draft{Text: "after the restore", Key: [16]byte{1}})
-		if delivery.CodeOf(err) != delivery.CodeRetry || round == 5 {
+		if round == 0 && (delivery.CodeOf(err) != delivery.CodeHealing || !errors.Is(err, sdk.ErrKept)) {
+			t.Fatalf("alone in it: %v", err)
+		}
+		if waited > 30*time.Second {
+			t.Errorf("it waits for %s", waited)
+		}
+		if delivery.CodeOf(err) != delivery.CodeHealing || round == 5 {
 			must(t, err)
 			break
 		}

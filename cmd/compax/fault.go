@@ -151,7 +151,8 @@ func refused(err error, r *delivery.Error) *local.Error {
 			e.Hint = "send the file again later, or a smaller one"
 		}
 	case delivery.CodeHealing:
-		e.Hint = "the service was restored from a backup and puts this chat together again: try in a moment"
+		e.Detail = "the service was restored from a backup and puts this chat together again, which waits for its members"
+		e.Hint = "try again in a moment"
 	case delivery.CodeGoElsewhere:
 		e.Hint = "this chat lives at another service"
 		if r.Home != nil {
