@@ -54,16 +54,26 @@ func (s *Server) handle(rt route) http.Handler {
 		w.Header()[timeHeader] = []string{strconv.FormatInt(s.nowMS(), 10)}
 		c := &call{Context: r.Context(), w: w, r: r}
 		defer func() { c.holds.release(0) }()
-		err := s.admit(rt, c)
-		if err == nil {
-			err = rt.serve(s, c)
-		}
+		err := s.served(rt, c)
 		status := http.StatusOK
 		if err != nil {
 			status = s.refuse(c, err)
 		}
 		m.done(status, time.Since(start))
 	})
+}
+
+// served admits a call and runs its route.
+func (s *Server) served(rt route, c *call) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.panicked(rt, c, p)
+		}
+	}()
+	if err := s.admit(rt, c); err != nil {
+		return err
+	}
+	return rt.serve(s, c)
 }
 
 // timeHeader is delivery.HeaderTime in the form that net/http keeps.

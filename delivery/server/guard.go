@@ -53,6 +53,7 @@ type guarded struct {
 	control *http.ResponseController
 	take    time.Duration
 	until   time.Time // the deadline that stands
+	begun   bool      // something of the answer is written
 }
 
 // Unwrap is for [http.ResponseController], and for who takes the connection over.
@@ -71,6 +72,7 @@ func (g *guarded) extend() {
 
 // WriteHeader implements [http.ResponseWriter].
 func (g *guarded) WriteHeader(status int) {
+	g.begun = g.begun || status >= http.StatusOK
 	g.extend()
 	g.ResponseWriter.WriteHeader(status)
 }
@@ -78,6 +80,7 @@ func (g *guarded) WriteHeader(status int) {
 // Write implements [http.ResponseWriter]. What net/http still holds when the
 // handler has returned goes out within the time of the last piece.
 func (g *guarded) Write(p []byte) (written int, err error) {
+	g.begun = true
 	for {
 		n := min(len(p), takePiece)
 		g.extend()

@@ -133,6 +133,9 @@ func (s *Server) claim(c *call) error {
 	if err := c.readJSON(&req); err != nil {
 		return err
 	}
+	if !slices.Contains(policy.Suites, wire.CipherSuite(req.Suite)) {
+		return bad("no room has this cipher suite")
+	}
 	if err := s.claimFor(c, req.Room); err != nil {
 		return err
 	}
