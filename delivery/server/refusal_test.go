@@ -171,6 +171,10 @@ func TestReportIsRefused(t *testing.T) {
 	wantRefusal(t, "of before its time", report(p[2], commit.Seq, 1, "x"), delivery.CodeNotFound, "")
 	wantRefusal(t, "nothing stands there", report(p[1], 100, 1, "x"), delivery.CodeBadRequest, "no commit of this epoch")
 	wantRefusal(t, "a message", report(p[1], said.Seq, 1, "x"), delivery.CodeBadRequest, "no commit of this epoch")
+	removal := p[0].commit(id, mls.RemoveProposal(1))
+	check(t, report(p[1], commit.Seq, 1, "x")) // of when it was in
+	wantRefusal(t, "by whom it removed", report(p[1], removal.Seq, removal.Epoch-1, "x"), delivery.CodeNotFound, "")
+	check(t, report(p[2], removal.Seq, removal.Epoch-1, "x"))
 }
 
 func TestListingIsRefused(t *testing.T) {

@@ -36,9 +36,9 @@ func (s *Server) report(c *call) error {
 	if err != nil {
 		return err
 	}
-	member := false
+	member := false // before the commit, and still after it: who it removed has no say
 	for _, m := range intervals {
-		member = member || m.From < req.Seq && (m.Current() || req.Seq <= m.Until)
+		member = member || m.From < req.Seq && (m.Current() || req.Seq < m.Until)
 	}
 	if !member {
 		return delivery.ErrNotFound
