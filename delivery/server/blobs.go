@@ -226,6 +226,13 @@ func (s *Server) readBlob(c *call) error {
 	if !m.Complete() {
 		return delivery.Refuse(delivery.CodeConflict, "the upload is not complete")
 	}
+	// Before the answer begins: a restored service may know a blob that its medium lacks.
+	switch size, err := s.Blobs.Size(c, id); {
+	case err != nil:
+		return err
+	case size < m.Size:
+		return delivery.ErrNotFound
+	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Cache-Control", "private, immutable, max-age=31536000")

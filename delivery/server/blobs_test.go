@@ -147,6 +147,25 @@ func TestBlobRanges(t *testing.T) {
 	}
 }
 
+// TestBlobWithoutItsBytes: of bytes that the medium has lost, all or the end, nothing is
+// promised.
+func TestBlobWithoutItsBytes(t *testing.T) {
+	in := newWorld(t).start()
+	ada := in.enrolled("ada")
+	for _, left := range []string{"", "0123"} {
+		id := ada.blob(t, []byte("0123456789"))
+		_, err := ada.call(delivery.RouteBlob, nil, "", id.String())
+		check(t, err)
+		check(t, in.w.blobs.Delete(t.Context(), id))
+		if left != "" {
+			_, err := in.w.blobs.Append(t.Context(), id, 0, strings.NewReader(left))
+			check(t, err)
+		}
+		_, err = ada.call(delivery.RouteBlob, nil, "", id.String())
+		wantCode(t, err, delivery.CodeNotFound)
+	}
+}
+
 func TestBlobLimits(t *testing.T) {
 	w := newWorld(t)
 	w.config.MaxBlob, w.config.MaxLooseBlobs = 1000, 1500
