@@ -161,7 +161,7 @@ func (e *Engine) bundles(ctx context.Context, welcome []byte) (out []*mls.KeyPac
 			}
 			b := new(mls.KeyPackageBundle)
 			if err := b.UnmarshalBinary(raw); err != nil {
-				return fmt.Errorf("sdk: a stored key package: %w", err)
+				return &uselessError{fmt.Errorf("sdk: a stored key package: %w", err)}
 			}
 			out = append(out, b)
 		}

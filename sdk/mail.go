@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
-	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/delivery/policy"
 	"github.com/askucher/compax-core/mls"
 )
@@ -128,12 +127,12 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 		return true, nil // joined, and the acknowledgement was lost
 	}
 	inviter, to, err := e.peek(ctx, id, m.Epoch, m.Welcome)
-	if err != nil {
-		if ctx.Err() != nil {
-			return false, err // it is there next time
-		}
+	if useless(err) {
 		e.Warn("an invitation cannot be used: %v", err)
 		return true, nil
+	}
+	if err != nil {
+		return false, err // it is there next time
 	}
 	if known && rec.Status == StatusOpen {
 		if out, err := e.needsWelcome(ctx, id, inviter); err != nil || !out {
@@ -154,12 +153,12 @@ func (e *Engine) invited(ctx context.Context, m delivery.MailView) (finished boo
 	}
 	if friend.Contact || inviter.Identity == e.account.Identity || succeeds || asked {
 		joined, s, err := e.tryWelcome(ctx, id, m.Epoch, m.Welcome, inviter)
-		if err != nil {
-			if isNet(err) || errors.Is(err, client.ErrGarbage) { // the service's fault, not the invitation's
-				return false, err
-			}
+		if useless(err) {
 			e.Warn("an invitation cannot be used: %v", err)
 			return true, nil
+		}
+		if err != nil {
+			return false, err
 		}
 		if err := e.join(ctx, id, m.StartSeq, m.CreatedMS, joined, s); err != nil || !succeeds {
 			return true, err
@@ -185,26 +184,42 @@ func (e *Engine) peek(ctx context.Context, id delivery.RoomID, epoch uint64, wel
 			b.Wipe()
 		}
 	}()
-	i, err := e.mls.Peek(mls.JoinParams{Welcome: welcome, Bundles: bundles, Now: e.Now()})
+	inviter, to, err := e.readWelcome(id, epoch, mls.JoinParams{Welcome: welcome, Bundles: bundles, Now: e.Now()})
 	if err != nil {
-		return policy.Member{}, nil, fmt.Errorf("sdk: open an invitation: %w", err)
-	}
-	if string(i.Context.GroupID) != string(id[:]) || i.Context.Epoch != epoch {
-		return policy.Member{}, nil, fmt.Errorf("sdk: %w: the invitation is to another room or epoch", mls.ErrGroupInfo)
-	}
-	inviter, err := policy.InviterOf(i.Extensions, i.Signer, i.SignedBy)
-	if err != nil {
-		return policy.Member{}, nil, err
-	}
-	to, err := policy.CheckContext(&i.Context, nil)
-	if err != nil {
-		return inviter, nil, err
+		return inviter, to, &uselessError{err}
 	}
 	revoked, err := e.revoked(ctx, inviter.Identity, inviter.Device)
 	if err == nil && (revoked || to.Revocations.Covers(inviter.Identity, inviter.Device)) {
-		err = fmt.Errorf("%w: it invites", policy.ErrRevoked)
+		err = &uselessError{fmt.Errorf("%w: it invites", policy.ErrRevoked)}
 	}
 	return inviter, to, err
+}
+
+// readWelcome is peek, as far as nothing but the Welcome tells.
+func (e *Engine) readWelcome(id delivery.RoomID, epoch uint64, p mls.JoinParams) (inviter policy.Member, to *policy.Room, err error) {
+	i, err := e.mls.Peek(p)
+	if err != nil {
+		return inviter, nil, fmt.Errorf("sdk: open an invitation: %w", err)
+	}
+	if string(i.Context.GroupID) != string(id[:]) || i.Context.Epoch != epoch {
+		return inviter, nil, fmt.Errorf("sdk: %w: the invitation is to another room or epoch", mls.ErrGroupInfo)
+	}
+	if inviter, err = policy.InviterOf(i.Extensions, i.Signer, i.SignedBy); err != nil {
+		return policy.Member{}, nil, err
+	}
+	to, err = policy.CheckContext(&i.Context, nil)
+	return inviter, to, err
+}
+
+// uselessError is what is wrong with an invitation itself: it can never be used, whatever
+// the service and the store will answer.
+type uselessError struct{ error }
+
+func (u *uselessError) Unwrap() error { return u.error }
+
+func useless(err error) bool {
+	var u *uselessError
+	return errors.As(err, &u)
 }
 
 // needsWelcome reports whether an invitation to a chat that this device is in may
@@ -243,13 +258,26 @@ func isNet(err error) bool {
 func (e *Engine) tryWelcome(ctx context.Context, id delivery.RoomID, epoch uint64, welcome []byte, inviter policy.Member) (*mls.Joined, state, error) {
 	tree, err := e.client.Tree(ctx, id, epoch)
 	if err != nil {
-		return nil, state{}, e.fail(ctx, err)
+		err = e.fail(ctx, err)
+		if code := delivery.CodeOf(err); code != "" && !code.Temporary() && !errors.Is(err, ErrRevoked) {
+			err = &uselessError{err} // the room is gone, or does not let this device in
+		}
+		return nil, state{}, err
 	}
 	bundles, err := e.bundles(ctx, welcome)
 	if err != nil {
 		return nil, state{}, err
 	}
-	joined, err := e.mls.Join(mls.JoinParams{Welcome: welcome, Bundles: bundles, Tree: tree, Now: e.Now()})
+	joined, s, err := e.openWelcome(id, epoch, mls.JoinParams{Welcome: welcome, Bundles: bundles, Tree: tree, Now: e.Now()}, inviter)
+	if err != nil {
+		return nil, state{}, &uselessError{err}
+	}
+	return joined, s, nil
+}
+
+// openWelcome is tryWelcome, as far as nothing but the Welcome and the tree tells.
+func (e *Engine) openWelcome(id delivery.RoomID, epoch uint64, p mls.JoinParams, inviter policy.Member) (*mls.Joined, state, error) {
+	joined, err := e.mls.Join(p)
 	if err != nil {
 		return nil, state{}, fmt.Errorf("sdk: open an invitation: %w", err)
 	}

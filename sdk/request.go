@@ -3,12 +3,10 @@ package sdk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/askucher/compax-core/delivery"
-	"github.com/askucher/compax-core/delivery/client"
 	"github.com/askucher/compax-core/mls"
 )
 
@@ -28,13 +26,7 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 			return err
 		}
 		defer done()
-		if err := e.meet(ctx, r); err != nil {
-			return err
-		}
-		if err := e.catchUp(ctx, r); err != nil {
-			return err
-		}
-		return e.announce(ctx, r)
+		return e.greet(ctx, r)
 	}
 	joined, s, err := e.openRequest(ctx, q)
 	if err != nil {
@@ -57,38 +49,41 @@ func (e *Engine) Accept(ctx context.Context, id delivery.RoomID) error {
 		return err
 	}
 	defer done()
+	if err := e.greet(ctx, r); err != nil {
+		return err
+	}
+	return e.flushSnapshot(ctx)
+}
+
+// greet begins with a room that was accepted: its people are no strangers, and are told
+// who came.
+func (e *Engine) greet(ctx context.Context, r *room) error {
 	if err := e.meet(ctx, r); err != nil {
 		return err
 	}
 	if err := e.catchUp(ctx, r); err != nil {
 		return err
 	}
-	if err := e.announce(ctx, r); err != nil {
-		return err
-	}
-	return e.flushSnapshot(ctx)
+	return e.announce(ctx, r)
 }
 
 // openRequest opens the Welcome of a request. One that can never be opened is forgotten,
 // as it would be had it come now (ErrNoRoom): the device that invites was revoked since,
-// or the key package has ended.
+// or the key package has ended. What the service shows beside it is no such reason: it
+// may show another tree tomorrow.
 func (e *Engine) openRequest(ctx context.Context, q Request) (*mls.Joined, state, error) {
 	inviter, _, err := e.peek(ctx, q.Room, q.Epoch, q.Welcome)
-	if err == nil {
-		joined, s, err := e.tryWelcome(ctx, q.Room, q.Epoch, q.Welcome, inviter)
-		if err == nil || isNet(err) || delivery.CodeOf(err) != "" || errors.Is(err, client.ErrGarbage) { // the service's fault, not the invitation's
-			return joined, s, err
-		}
-		return nil, state{}, e.useless(ctx, q, err)
-	}
-	if ctx.Err() != nil {
+	switch {
+	case useless(err):
+		return nil, state{}, e.forgetRequest(ctx, q, err)
+	case err != nil:
 		return nil, state{}, err
 	}
-	return nil, state{}, e.useless(ctx, q, err)
+	return e.tryWelcome(ctx, q.Room, q.Epoch, q.Welcome, inviter)
 }
 
-// useless forgets a request that cannot be accepted any more, and says why.
-func (e *Engine) useless(ctx context.Context, q Request, why error) error {
+// forgetRequest forgets a request that cannot be accepted any more, and says why.
+func (e *Engine) forgetRequest(ctx context.Context, q Request, why error) error {
 	if err := e.client.AckMail(ctx, q.Mail); err != nil {
 		return e.fail(ctx, err)
 	}

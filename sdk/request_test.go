@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -136,6 +137,75 @@ func TestInvitationThatWaitedForTooLong(t *testing.T) {
 	if got := bob.read(room); got[len(got)-1] != "at last" {
 		t.Errorf("bob reads %q", got)
 	}
+}
+
+// locked is a store that cannot read key packages while it is locked.
+type locked struct {
+	sdk.Store
+	now bool
+}
+
+type lockedTx struct{ sdk.Tx }
+
+var errLocked = errors.New("database is locked")
+
+func (l *locked) View(ctx context.Context, do func(sdk.Tx) error) error {
+	return l.Store.View(ctx, func(tx sdk.Tx) error {
+		if l.now {
+			tx = lockedTx{tx}
+		}
+		return do(tx)
+	})
+}
+
+func (l lockedTx) Get(t sdk.Table, key string) ([]byte, error) {
+	if t == sdk.TableBundle {
+		return nil, errLocked
+	}
+	return l.Tx.Get(t, key)
+}
+
+// TestInvitationOutlivesAFault: a store that fails for a moment, and a service that shows
+// a tree that does not fit, cost nobody an invitation, when it comes and when it is accepted.
+func TestInvitationOutlivesAFault(t *testing.T) {
+	h := newHome(t)
+	ctx := t.Context()
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	rooms := []delivery.RoomID{ada.room("One"), ada.room("Another")}
+	store, b := &locked{}, &between{}
+	must(t, bob.Close())
+	bob.opens(func(c *sdk.Config) {
+		store.Store, b.Transport = c.Store, c.Transport
+		c.Store, c.Transport = store, b
+	})
+	for _, room := range rooms {
+		ada.adds(room, bob.Identity())
+	}
+	store.now = true
+	if err := bob.ReadMail(ctx); !errors.Is(err, errLocked) {
+		t.Errorf("reading the mail: %v", err)
+	}
+	store.now = false
+	for _, room := range rooms {
+		if !bob.waiting(room) {
+			t.Fatal("an invitation is lost")
+		}
+	}
+	store.now = true
+	if err := bob.Accept(ctx, rooms[0]); !errors.Is(err, errLocked) || errors.Is(err, sdk.ErrNoRoom) {
+		t.Errorf("accepting: %v", err)
+	}
+	store.now = false
+	must(t, bob.Accept(ctx, rooms[1]))
+	other := b.get(bob, h.url, "/v1/rooms/"+rooms[1].String()+"/tree")
+	b.answer = answers("/tree", 200, delivery.BinaryType, other)
+	if err := bob.Accept(ctx, rooms[0]); err == nil || errors.Is(err, sdk.ErrNoRoom) {
+		t.Errorf("with another room's tree: %v", err)
+	}
+	b.answer = nil
+	must(t, bob.Accept(ctx, rooms[0]))
+	ada.say(rooms[0], "welcome")
+	bob.reads(rooms[0], "welcome")
 }
 
 // waiting reports whether a room waits as a request.

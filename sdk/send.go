@@ -495,6 +495,7 @@ func (e *Engine) pause(ctx context.Context, try int, err error) error {
 	return e.pauseAtMost(ctx, try, err, time.Minute)
 }
 
+// pauseAtMost is pause, whatever longer time the service asks for.
 func (e *Engine) pauseAtMost(ctx context.Context, try int, err error, longest time.Duration) error {
 	d := min(100*time.Millisecond<<min(try, 6), 5*time.Second)
 	var refusal *delivery.Error
