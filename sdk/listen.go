@@ -7,6 +7,7 @@ import (
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/delivery/client"
+	"github.com/askucher/compax-core/identity"
 )
 
 // ErrEnough ends [Engine.Listen] without an error when its function returns it.
@@ -29,9 +30,8 @@ type Listening struct {
 // Listen gives f every line that the profile has not been given before, in the
 // order of each room, then waits for more. The profile has a place in each room, which
 // is moved on when f has returned; listening Since a number leaves it where it is. It
-// ends with ctx, with
-// f's error (nil for [ErrEnough]), or when this device is revoked (ErrRevoked); a
-// broken connection is made again.
+// ends with ctx, with f's error (nil for [ErrEnough]), or when this device is revoked
+// (ErrRevoked); a broken connection is made again.
 func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) error {
 	if l.Room != nil {
 		r, done, err := e.find(ctx, *l.Room)
@@ -55,7 +55,7 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 	for _, a := range l.Told {
 		people.told[a] = true
 	}
-	heard, met := map[delivery.RoomID]uint64{}, introduced{}
+	heard, met := map[delivery.RoomID]uint64{}, &introduced{met: map[identity.PublicKey]bool{}}
 	for {
 		bell := e.bell()
 		err := e.hear(ctx, l, heard, met, f)
@@ -85,7 +85,7 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 }
 
 // hear gives f what is new in the rooms.
-func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomID]uint64, met introduced, f func(Line) error) error {
+func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomID]uint64, met *introduced, f func(Line) error) error {
 	give := func(line Line) error {
 		if err := e.nameFirst(ctx, met, line.From); err != nil {
 			return err

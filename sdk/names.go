@@ -102,16 +102,19 @@ func (e *Engine) unmet(ctx context.Context, r *room) (out []identity.PublicKey, 
 const introTime = 3 * time.Second
 
 // introduced is whom one listening has met.
-type introduced map[identity.PublicKey]bool
+type introduced struct {
+	met    map[identity.PublicKey]bool
+	silent bool // the service did not answer: nobody more is asked for
+}
 
 // nameFirst asks what somebody is called whom this device never asked for, before what
 // they say is given on: who comes in is in the log before their name is known. Each is
 // asked for once, and nobody more when the service does not answer.
-func (e *Engine) nameFirst(ctx context.Context, met introduced, who identity.PublicKey) error {
-	if met[who] || met[identity.PublicKey{}] || who == e.account.Identity || who == (identity.PublicKey{}) {
+func (e *Engine) nameFirst(ctx context.Context, to *introduced, who identity.PublicKey) error {
+	if to.met[who] || to.silent || who == e.account.Identity || who == (identity.PublicKey{}) {
 		return nil
 	}
-	met[who] = true
+	to.met[who] = true
 	p, err := e.Person(ctx, who)
 	if err != nil || p.Asked > 0 || p.Name != "" {
 		return err
@@ -120,7 +123,7 @@ func (e *Engine) nameFirst(ctx context.Context, met introduced, who identity.Pub
 	defer cancel()
 	f, err := e.lineOf(short, who)
 	if err != nil {
-		met[identity.PublicKey{}] = isNet(err)
+		to.silent = isNet(err)
 		return nil // their name comes with the room's others
 	}
 	f.Identity = who

@@ -23,9 +23,10 @@ var ErrUnfinished = errors.New("the account is not complete on this device yet")
 // What fails after the device was made fails with [ErrUnfinished] besides: who then
 // throws the store away leaves a device of the account behind. Called again on the same
 // store, also after a crash, it goes on with that device, and opens one that is complete;
-// another account, or another service, is refused there (ErrAccount). A service that keeps no such account
-// ([delivery.CodeNotFound]) keeps no device of it either, and one that its owner has
-// revoked meanwhile (ErrRevoked) is of no use any more: nothing in the store counts.
+// another account, or another service, is refused there (ErrAccount). A service that keeps
+// no such account ([delivery.CodeNotFound]) keeps no device of it either, and one that its
+// owner has revoked meanwhile (ErrRevoked) is of no use any more: nothing in the store
+// counts.
 func Restore(ctx context.Context, c Config, server string, words phrase.Phrase) (*Engine, error) {
 	node, err := words.Account()
 	if err != nil {
