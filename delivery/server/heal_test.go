@@ -141,8 +141,10 @@ func TestLostRoomIsMadeAgain(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	first, second := page.Entries[1], page.Entries[2]
-	if at := time.UnixMilli(first.AcceptedMS); at.Before(created.Add(-2*time.Hour)) || at.After(w.clock.Now()) {
-		t.Errorf("the room's first entry is of %v", at)
+	made, err := w.store.Room(t.Context(), id)
+	check(t, err)
+	if at := time.UnixMilli(made.CreatedMS); at.Before(created.Add(-2*time.Hour)) || at.After(created) || first.AcceptedMS != made.CreatedMS {
+		t.Errorf("the room is of %v and its first entry of %v", at, time.UnixMilli(first.AcceptedMS))
 	}
 	if second.AcceptedMS < first.AcceptedMS || second.AcceptedMS > w.clock.Now().UnixMilli() {
 		t.Errorf("an entry that was offered as of the future is of %d", second.AcceptedMS)

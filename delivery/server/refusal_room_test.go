@@ -208,7 +208,7 @@ func TestOfferIsRefused(t *testing.T) {
 	p[0].say(id, "one")
 	p[1].sync(id)
 	kept := p[1].kept(id, 1)
-	w.lose(t, in, saved, p...)
+	in = w.lose(t, in, saved, p...)
 	before := w.fingerprint(t, id)
 	for name, edit := range map[string]func(*delivery.KeptEntry){
 		"a seq past all":   func(e *delivery.KeptEntry) { e.Seq = delivery.MaxNumber + 1 },
@@ -228,6 +228,16 @@ func TestOfferIsRefused(t *testing.T) {
 	check(t, err)
 	if got.Taken != 1 {
 		t.Errorf("%+v", got)
+	}
+	// Also once what is between is given up: what has no seq never had one.
+	w.clock.add(in.HealWindow / 9)
+	before = w.fingerprint(t, id)
+	fresh := kept[0]
+	fresh.Seq, fresh.Bytes = delivery.MaxNumber+1, p[0].seal(id, "never said")
+	got, err = p[0].offerAll(id, delivery.HealRequest{Entries: []delivery.KeptEntry{fresh}, More: true})
+	check(t, err)
+	if got.Dropped != 1 || w.fingerprint(t, id) != before {
+		t.Errorf("a seq past all: %+v", got)
 	}
 }
 
@@ -354,10 +364,12 @@ func TestHomeWaitsForARoomThatHeals(t *testing.T) {
 	in = w.lose(t, in, saved, p...)
 	r := laptop.revocation(t, p[1].owner)
 	check(t, p[1].json(delivery.RouteRevoke, delivery.RevokeRequest{Revocation: r.Bytes()}, nil))
-	w.clock.add(in.HealWindow + time.Second)
-	check(t, in.ProposeRemovals(t.Context()))
-	if room, err := w.store.Room(t.Context(), id); err != nil || room.Status != delivery.RoomHealing {
-		t.Errorf("%+v, %v", room, err)
+	for range 3 { // the first is when somebody begins
+		w.clock.add(in.HealWindow + time.Second)
+		check(t, in.ProposeRemovals(t.Context()))
+		if room, err := w.store.Room(t.Context(), id); err != nil || room.Status != delivery.RoomHealing {
+			t.Errorf("%+v, %v", room, err)
+		}
 	}
 }
 

@@ -112,8 +112,8 @@ func (s *Server) newest(ctx context.Context, room delivery.Room) (int64, error) 
 // takeOne takes one entry back, unless the room has it. Codes say why it does not
 // fit; fresh says that it has a seq now which it had not before.
 func (s *Server) takeOne(c *call, id delivery.RoomID, o *old, e delivery.KeptEntry) (fresh bool, missing int, err error) {
-	if e.Seq == 0 || e.Seq > delivery.MaxNumber {
-		return false, 0, bad("an entry has a seq from 1")
+	if e.Seq > delivery.MaxNumber {
+		return false, 0, bad("no entry has such a seq")
 	}
 	// What the backup held stands at its old seq.
 	known, err := s.store.Log(c, id, delivery.LogRange{After: e.Seq - 1, Upto: e.Seq, Limit: 1, MaxBytes: delivery.MaxEntry})
