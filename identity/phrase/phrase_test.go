@@ -226,6 +226,11 @@ func TestKeySigns(t *testing.T) {
 	if _, err := GenerateKey(bytes.NewReader(make([]byte, 31))); err == nil {
 		t.Error("a key of 31 random bytes")
 	}
+	for n := range 66 {
+		if _, err := KeyFromSeed(make([]byte, n)); (err == nil) != (n == ed25519.SeedSize) {
+			t.Errorf("a seed of %d bytes: %v", n, err)
+		}
+	}
 	if _, err := Generate(bytes.NewReader(make([]byte, 31))); err == nil {
 		t.Error("a phrase of 31 random bytes")
 	}

@@ -85,7 +85,9 @@ func TestChangedBit(t *testing.T) {
 		check(t, false, bad, m, sig)
 	}
 	check(t, false, pub, append(m, 0), sig)
-	check(t, false, pub, m, sig[:63])
+	for _, n := range []int{0, 1, 31, 32, 63} {
+		check(t, false, pub, m, bytes.Clone(sig[:n]))
+	}
 	check(t, false, pub, m, append(sig, 0))
 	check(t, false, pub[:31], m, sig)
 	check(t, false, nil, m, nil)
