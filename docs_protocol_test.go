@@ -7,7 +7,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -58,12 +61,105 @@ func TestProtocolPageStatesTheLayouts(t *testing.T) {
 		fmt.Sprintf("a jump of 2%s", superscript(delivery.IncarnationJump)),
 		"`" + delivery.BinaryType + "`",
 		"`" + delivery.HeaderEnvelope + "`",
+		"`" + delivery.HeaderWork + "`",
+		"`" + delivery.HeaderOffset + "`",
+		"`" + delivery.HeaderTime + "`",
+		fmt.Sprintf("at most 2%s", superscript(delivery.MaxNumber)),
+		fmt.Sprintf("for %d days", int(delivery.IdleAfter.Hours()/24)),
+		fmt.Sprintf("payload of at most\n%s bytes", thousands(delivery.MaxEphemeral)),
+		fmt.Sprintf("Receivers drop one of more than %s bytes", number(t, "sdk/ephemeral.go", "ephemeralMax")),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("docs/protocol.md does not say %q", want)
 		}
 	}
 }
+
+// TestProtocolPageSaysWhichNumbersAreStrings: of all JSON bodies, both ways. What may
+// pass 2⁵³ is a decimal string, all else a number.
+func TestProtocolPageSaysWhichNumbersAreStrings(t *testing.T) {
+	sentence := regexp.MustCompile(`(?s)Decimal strings are (.*?)\.\n`).FindStringSubmatch(protocolPage(t))
+	if sentence == nil {
+		t.Fatal("docs/protocol.md does not say which numbers are strings")
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(sentence[1], -1) {
+		listed[m[1]] = false
+	}
+	numbers := 0
+	for _, f := range jsonFields(t, "delivery") {
+		switch text := strings.Contains(f.options, "string"); {
+		case f.kind == "uint64" && !text:
+			t.Errorf("%s: a 64-bit number that is no string", f.name)
+		case f.kind != "uint64" && text:
+			t.Errorf("%s: %s as a string", f.name, f.kind)
+		case text, strings.Contains(f.comment, "decimal"):
+			if _, said := listed[f.name]; !said {
+				t.Errorf("docs/protocol.md does not say that %s is a string", f.name)
+			}
+			listed[f.name] = true
+		case strings.Contains(f.kind, "int"):
+			numbers++
+		}
+	}
+	for name, found := range listed {
+		if !found {
+			t.Errorf("docs/protocol.md says that %s is a decimal string", name)
+		}
+	}
+	if numbers < 10 {
+		t.Errorf("only %d numbers found", numbers)
+	}
+}
+
+type jsonField struct{ name, kind, options, comment string }
+
+// jsonFields returns the fields of a package's structs that have a JSON name.
+func jsonFields(t *testing.T, folder string) (out []jsonField) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			f, ok := n.(*ast.Field)
+			if !ok || f.Tag == nil {
+				return true
+			}
+			name, options, _ := strings.Cut(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json"), ",")
+			if name != "" {
+				out = append(out, jsonField{name, types.ExprString(f.Type), options, f.Comment.Text()})
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// number returns a constant of a file as it is written there.
+func number(t *testing.T, path, name string) string {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`\b` + name + ` += (\d+)\b`).FindSubmatch(source)
+	if m == nil {
+		t.Fatalf("%s has no %s", path, name)
+	}
+	return string(m[1])
+}
+
+// thousands writes a number of four digits as pages do.
+func thousands(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 
 func protocolPage(t *testing.T) string {
 	t.Helper()

@@ -73,8 +73,8 @@ type Entry struct {
 // Accepted is the answer to an append: where the entry stands in the log. The
 // same bytes from the same device get the same answer for the retention window.
 type Accepted struct {
-	Seq        uint64 `json:"seq"`
-	Epoch      uint64 `json:"epoch"` // the room's epoch after the entry
+	Seq        uint64 `json:"seq,string"`
+	Epoch      uint64 `json:"epoch,string"` // the room's epoch after the entry
 	AcceptedMS int64  `json:"accepted_ms"`
 	Duplicate  bool   `json:"duplicate,omitempty"` // it was in the log already
 }
@@ -102,9 +102,9 @@ const (
 // RoomHead is the answer to GET /v1/rooms/{id}.
 type RoomHead struct {
 	Room        RoomID     `json:"room"`
-	Epoch       uint64     `json:"epoch"`
-	LastSeq     uint64     `json:"last_seq"`  // 0 = empty log
-	FirstSeq    uint64     `json:"first_seq"` // oldest entry still kept; LastSeq+1 when none is
+	Epoch       uint64     `json:"epoch,string"`
+	LastSeq     uint64     `json:"last_seq,string"`  // 0 = empty log
+	FirstSeq    uint64     `json:"first_seq,string"` // oldest entry still kept; LastSeq+1 when none is
 	Kind        RoomKind   `json:"kind"`
 	Status      RoomStatus `json:"status"`
 	Incarnation uint32     `json:"incarnation"`
@@ -117,7 +117,7 @@ type RoomHead struct {
 // HeldRef names a held proposal and the log entry that carries it.
 type HeldRef struct {
 	Ref []byte `json:"ref"` // ProposalRef, RFC 9420 §5.2
-	Seq uint64 `json:"seq"`
+	Seq uint64 `json:"seq,string"`
 }
 
 // Membership is a device's right to read a room's log: the seqs after From up

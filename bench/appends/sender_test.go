@@ -75,9 +75,9 @@ func (s *sender) append(i int, random *rand.ChaCha8) error {
 	if err != nil {
 		return err
 	}
-	// delivery.Accepted: {"seq":N,"epoch":0,"accepted_ms":M}, and nothing about a duplicate.
-	rest, ok := bytes.CutPrefix(body, strconv.AppendUint([]byte(`{"seq":`), t.next, 10))
-	if ms, found := bytes.CutPrefix(rest, []byte(`,"epoch":0,"accepted_ms":`)); !ok || !found || string(bytes.TrimLeft(ms, "0123456789")) != "}" {
+	// delivery.Accepted: {"seq":"N","epoch":"0","accepted_ms":M}, and nothing about a duplicate.
+	rest, ok := bytes.CutPrefix(body, strconv.AppendUint([]byte(`{"seq":"`), t.next, 10))
+	if ms, found := bytes.CutPrefix(rest, []byte(`","epoch":"0","accepted_ms":`)); !ok || !found || string(bytes.TrimLeft(ms, "0123456789")) != "}" {
 		return fmt.Errorf("seq %d was due: %s", t.next, body)
 	}
 	t.next++

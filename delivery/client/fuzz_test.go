@@ -57,7 +57,7 @@ func (s *oneFrame) Read(context.Context) ([]byte, error) {
 // the client makes of it what was asked for or an error of its own.
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
-		`{"seq":5,"epoch":2}`, `{"devices":[{}],"packages":[null]}`, `[]`, `null`, `{"code":"retry","status":503}`,
+		`{"seq":"5","epoch":"2"}`, `{"devices":[{}],"packages":[null]}`, `[]`, `null`, `{"code":"retry","status":503}`,
 		`{"code":"solve_work","status":429,"work":{"seed":"AA==","bits":255}}`, `{"code":"log_in","status":401}`,
 	} {
 		f.Add(uint16(200), "application/json", "1", []byte(body))

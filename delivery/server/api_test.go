@@ -14,18 +14,6 @@ import (
 
 func unmarshal(raw []byte, v any) error { return json.Unmarshal(raw, v) }
 
-// document is the parts of the OpenAPI document that the tests read.
-type document struct {
-	Paths map[string]map[string]struct {
-		Security    []map[string]any
-		RequestBody *struct{ Content map[string]any }
-		Responses   map[string]struct {
-			Content map[string]struct{ Schema map[string]any }
-		}
-	}
-	Components struct{ Schemas map[string]map[string]any }
-}
-
 func openDocument(t *testing.T, in *instance) document {
 	t.Helper()
 	resp, err := http.Get(in.http.URL + "/openapi.json")

@@ -43,9 +43,9 @@ func (s *Server) append(c *call) error {
 
 // appendAccepted writes delivery.Accepted as JSON without reflection.
 func appendAccepted(b []byte, a delivery.Accepted) []byte {
-	b = strconv.AppendUint(append(b, `{"seq":`...), a.Seq, 10)
-	b = strconv.AppendUint(append(b, `,"epoch":`...), a.Epoch, 10)
-	b = strconv.AppendInt(append(b, `,"accepted_ms":`...), a.AcceptedMS, 10)
+	b = strconv.AppendUint(append(b, `{"seq":"`...), a.Seq, 10)
+	b = strconv.AppendUint(append(b, `","epoch":"`...), a.Epoch, 10)
+	b = strconv.AppendInt(append(b, `","accepted_ms":`...), a.AcceptedMS, 10)
 	if a.Duplicate {
 		b = append(b, `,"duplicate":true`...)
 	}

@@ -142,7 +142,9 @@ func (w *world) start() *instance {
 	s, err := New(context.Background(), c)
 	check(w.t, err)
 	in.Server = s
-	in.http = httptest.NewServer(s.Handler())
+	doc, err := readDocument()
+	check(w.t, err)
+	in.http = httptest.NewServer(doc.held(w.t, s.Handler()))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	if w.still {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,7 +74,7 @@ var (
 		delivery.RouteConnect:    {"The WebSocket; it authenticates in its first frame.", nil, nil, nil},
 		delivery.RouteInfo:       {"What the service offers now.", nil, nil, delivery.Info{}},
 		delivery.RouteLive:       {"The process answers.", nil, nil, delivery.Health{}},
-		delivery.RouteReady:      {"It can take work; 503 when not.", nil, nil, delivery.Health{}},
+		delivery.RouteReady:      {"It can take work.", nil, nil, delivery.Health{}},
 		delivery.RouteHealth:     {"Both, with parts.", nil, nil, delivery.Health{}},
 		delivery.RouteOpenAPI:    {"This document.", nil, nil, map[string]any{}},
 	}
@@ -97,7 +98,6 @@ func openAPI(name, version string) ([]byte, error) {
 		}
 		paths[path][strings.ToLower(method)] = op.document(rt, path, schemas)
 	}
-	schemaOf(reflect.TypeOf(delivery.Problem{}), schemas)
 	return json.MarshalIndent(map[string]any{
 		"openapi": "3.1.0",
 		"info":    map[string]any{"title": name + " delivery service", "version": version, "license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
@@ -126,26 +126,21 @@ func (op operation) document(rt route, path string, schemas map[string]any) map[
 	for _, q := range op.query {
 		parameters = append(parameters, map[string]any{"name": q, "in": "query", "schema": map[string]any{"type": "string"}})
 	}
-	if rt.pattern == delivery.RouteUploadTo {
-		parameters = append(parameters, map[string]any{"name": delivery.HeaderOffset, "in": "header", "required": true, "schema": map[string]any{"type": "integer"}})
+	for _, name := range requestHeaders[rt.pattern] {
+		parameters = append(parameters, map[string]any{
+			"name": name, "in": "header", "required": name == delivery.HeaderOffset,
+			"description": headers[name].what, "schema": map[string]any{"type": headers[name].kind},
+		})
 	}
 	if parameters != nil {
 		doc["parameters"] = parameters
 	}
 	if op.request != nil {
-		doc["requestBody"] = map[string]any{"required": true, "content": content(op.request, schemas)}
+		doc["requestBody"] = map[string]any{"required": true, "content": content(schemas, op.request)}
 	}
-	responses := map[string]any{"default": map[string]any{
-		"description": "a refusal: its code says what to do",
-		"content":     map[string]any{delivery.ProblemType: map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Problem"}}},
-	}}
-	switch {
-	case rt.pattern == delivery.RouteConnect:
-		responses["101"] = map[string]any{"description": "the socket"}
-	case op.response == nil:
-		responses["204"] = map[string]any{"description": "done"}
-	default:
-		responses["200"] = map[string]any{"description": "the answer", "content": content(op.response, schemas)}
+	responses := map[string]any{"default": answer{"a refusal: its code says what to do", []any{problem}, []string{"Retry-After", "WWW-Authenticate"}}.document(schemas)}
+	for status, a := range op.answers(rt.pattern) {
+		responses[strconv.Itoa(status)] = a.document(schemas)
 	}
 	doc["responses"] = responses
 	return doc
@@ -156,11 +151,20 @@ func operationID(pattern string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(id, "_v1", ""), "__", "_"))
 }
 
-func content(body any, schemas map[string]any) map[string]any {
-	if b, ok := body.(rawBody); ok {
-		return map[string]any{b.media: map[string]any{"schema": map[string]any{"type": "string", "format": "binary"}}}
+// content describes the forms that one body can have.
+func content(schemas map[string]any, bodies ...any) map[string]any {
+	out := map[string]any{}
+	for _, body := range bodies {
+		switch b := body.(type) {
+		case rawBody:
+			out[b.media] = map[string]any{"schema": map[string]any{"type": "string", "format": "binary"}}
+		case delivery.Problem:
+			out[delivery.ProblemType] = map[string]any{"schema": schemaOf(reflect.TypeOf(body), schemas)}
+		default:
+			out["application/json"] = map[string]any{"schema": schemaOf(reflect.TypeOf(body), schemas)}
+		}
 	}
-	return map[string]any{"application/json": map[string]any{"schema": schemaOf(reflect.TypeOf(body), schemas)}}
+	return out
 }
 
 var (
