@@ -157,8 +157,10 @@ type Housekeeping interface {
 	// transaction: every room's next seq jumps behind one KindIncarnation entry, with
 	// the Marker of a backup that ends with the last change of any room, or at sinceMS
 	// if that is later, and its status becomes RoomHealing (unless succeeded);
-	// sessions and ordinary key packages are dropped; copy counters are unset.
-	StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (Marker, error)
+	// sessions and ordinary key packages are dropped; copy counters are unset; and what
+	// settings says of the marker is set. It may be asked again after a conflict, and an
+	// error of it comes back as it is, with nothing changed.
+	StartIncarnation(ctx context.Context, sinceMS, nowMS int64, settings func(Marker) (map[string][]byte, error)) (Marker, error)
 }
 
 // BlobStore keeps ciphertext bytes. blob/disk implements it; blob/blobtest is

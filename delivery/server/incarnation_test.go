@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,5 +73,38 @@ func TestTheIncarnationOfAnOlderService(t *testing.T) {
 		} else if err != nil || got != want {
 			t.Errorf("%q: %+v %v, want %+v", text, got, err, want)
 		}
+	}
+}
+
+// silentSettings is a store that sets nothing by itself any more, as one whose service
+// was killed after its rooms had jumped.
+type silentSettings struct{ delivery.Store }
+
+func (silentSettings) PutSetting(context.Context, string, []byte) error {
+	return errors.New("killed")
+}
+
+// TestIncarnationIsWhole: rooms jump, and it stands that they have, and that no envelope
+// from before counts, in one transaction.
+func TestIncarnationIsWhole(t *testing.T) {
+	w := newWorld(t)
+	in := w.start()
+	ada := in.people("ada")[0]
+	id := group(t, ada)
+	in.stop()
+	w.clock.add(time.Hour)
+	err := StartIncarnation(t.Context(), silentSettings{w.store}, w.clock.Now())
+	room, e := w.store.Room(t.Context(), id)
+	check(t, e)
+	r, e := incarnation(t.Context(), w.store)
+	check(t, e)
+	born, e := w.store.Setting(t.Context(), settingNonces)
+	check(t, e)
+	want := restore{1, w.clock.Now(), delivery.NewMarker(room.ChangedMS-time.Hour.Milliseconds(), w.clock.Now().UnixMilli())}
+	if err != nil || room.Incarnation != 1 || r.n != 1 || !r.since.Equal(want.since) || r.marker != want.marker {
+		t.Errorf("%v: the room is in incarnation %d, the service in %+v, want %+v", err, room.Incarnation, r, want)
+	}
+	if string(born) != fmt.Sprint(w.clock.Now().UnixMilli()) {
+		t.Errorf("nonces count since %s", born)
 	}
 }

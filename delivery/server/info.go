@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/askucher/compax-core/delivery"
@@ -51,21 +52,65 @@ func (s *Server) health(c *call) error {
 	return c.healthy(h, ok)
 }
 
+// checkup is what the parts said last. Anybody may ask, and the store answers by a
+// write, so it is asked once a second for all who want to know.
+type checkup struct {
+	mu   sync.Mutex // guards last
+	last *checked
+}
+
+// checked is one look at the parts, under way until done is closed.
+type checked struct {
+	at           time.Time
+	done         chan struct{}
+	store, blobs bool
+}
+
+const (
+	checkupGood = time.Second
+	checkupTime = 5 * time.Second // for the parts to answer
+)
+
 func (s *Server) parts(ctx context.Context) (delivery.Health, bool) {
+	c := s.look(ctx)
 	h := delivery.Health{Status: "ok", Parts: map[string]string{"store": "ok", "blobs": "ok"}}
-	ok := true
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := s.store.Ping(ctx); err != nil {
-		h.Parts["store"], h.Status, ok = "failing", "failing", false
+	if !c.store {
+		h.Parts["store"], h.Status = "failing", "failing"
 	}
-	if _, err := s.Blobs.Free(ctx); err != nil {
-		h.Parts["blobs"], h.Status, ok = "failing", "failing", false
+	if !c.blobs {
+		h.Parts["blobs"], h.Status = "failing", "failing"
 	}
 	if s.draining.Load() {
-		h.Status, ok = "draining", false
+		h.Status = "draining"
 	}
-	return h, ok
+	return h, h.Status == "ok"
+}
+
+// look gives the last look at the parts, or takes one that others wait for, too.
+func (s *Server) look(ctx context.Context) *checked {
+	now := s.Now()
+	s.checkup.mu.Lock()
+	c := s.checkup.last
+	fresh := c == nil || now.Before(c.at) || now.Sub(c.at) >= checkupGood
+	if fresh {
+		c = &checked{at: now, done: make(chan struct{})}
+		s.checkup.last = c
+	}
+	s.checkup.mu.Unlock()
+	if !fresh {
+		select {
+		case <-c.done:
+			return c
+		case <-ctx.Done():
+			return &checked{} // nobody is told
+		}
+	}
+	defer close(c.done)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkupTime)
+	defer cancel()
+	_, err := s.Blobs.Free(ctx)
+	c.store, c.blobs = s.store.Ping(ctx) == nil, err == nil
+	return c
 }
 
 func (c *call) healthy(h delivery.Health, ok bool) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -84,7 +85,10 @@ func (r restore) String() string {
 
 // incarnation says how many restores there were, and when and of what the last one was.
 func incarnation(ctx context.Context, store delivery.Store) (r restore, err error) {
-	v, err := store.InitSetting(ctx, settingIncarnation, []byte("0 0"))
+	v, err := store.Setting(ctx, settingIncarnation)
+	if errors.Is(err, delivery.ErrNotFound) {
+		v, err = []byte("0 0"), nil
+	}
 	if err != nil {
 		return r, err
 	}
@@ -114,14 +118,15 @@ func StartIncarnation(ctx context.Context, store delivery.Store, now time.Time) 
 	if err != nil {
 		return fmt.Errorf("setting %s: %w", settingNonces, err)
 	}
-	if r.marker, err = store.StartIncarnation(ctx, since, now.UnixMilli()); err != nil {
-		return err
-	}
-	if err := store.PutSetting(ctx, settingNonces, strconv.AppendInt(nil, now.UnixMilli(), 10)); err != nil {
-		return err
-	}
 	r.n, r.since = r.n+1, now
-	return store.PutSetting(ctx, settingIncarnation, []byte(r.String()))
+	_, err = store.StartIncarnation(ctx, since, now.UnixMilli(), func(m delivery.Marker) (map[string][]byte, error) {
+		r.marker = m
+		return map[string][]byte{
+			settingNonces:      strconv.AppendInt(nil, now.UnixMilli(), 10),
+			settingIncarnation: []byte(r.String()),
+		}, nil
+	})
+	return err
 }
 
 // Incarnation says how many restores a store has had, and when the last one was.

@@ -115,6 +115,7 @@ type Server struct {
 	healing  healing
 	removals removals
 	pressure pressure
+	checkup  checkup
 	text     *budget // of bodies of up to smallBody
 	bodies   *budget // of longer ones
 	metrics  *metrics

@@ -194,9 +194,9 @@ func nameBlobs(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit i
 	return int64(len(counts.Blobs)) == limit, err
 }
 
-// StartIncarnation jumps every room's seq behind a marker and drops what a
-// restored copy must not use.
-func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (marker delivery.Marker, err error) {
+// StartIncarnation jumps every room's seq behind a marker, drops what a restored
+// copy must not use, and notes what settings says of it.
+func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64, settings func(delivery.Marker) (map[string][]byte, error)) (marker delivery.Marker, err error) {
 	err = s.write(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "LOCK TABLE rooms IN EXCLUSIVE MODE"); err != nil {
 			return err
@@ -206,6 +206,10 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 			return err
 		}
 		marker = delivery.NewMarker(max(newest, sinceMS), nowMS)
+		set, err := settings(marker)
+		if err != nil {
+			return err
+		}
 		for _, q := range []struct {
 			query string
 			args  []any
@@ -224,6 +228,11 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 			{"UPDATE devices SET counter = NULL", nil},
 		} {
 			if _, err := tx.Exec(ctx, q.query, q.args...); err != nil {
+				return err
+			}
+		}
+		for key, value := range set {
+			if _, err := tx.Exec(ctx, putSetting, key, notNull(value)); err != nil {
 				return err
 			}
 		}

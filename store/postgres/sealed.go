@@ -151,7 +151,9 @@ func (s *Store) InitSetting(ctx context.Context, key string, value []byte) (stan
 // PutSetting sets a value.
 func (s *Store) PutSetting(ctx context.Context, key string, value []byte) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO settings(key, value) VALUES($1, $2) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, notNull(value))
+		_, err := tx.Exec(ctx, putSetting, key, notNull(value))
 		return err
 	})
 }
+
+const putSetting = "INSERT INTO settings(key, value) VALUES($1, $2) ON CONFLICT(key) DO UPDATE SET value = excluded.value"

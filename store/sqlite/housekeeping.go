@@ -173,9 +173,9 @@ func nameBlobs(c *change, plan *delivery.SweepPlan, limit int64, counts *deliver
 	return int64(len(counts.Blobs)) == limit, err
 }
 
-// StartIncarnation jumps every room's seq behind a marker and drops what a
-// restored copy must not use.
-func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (marker delivery.Marker, err error) {
+// StartIncarnation jumps every room's seq behind a marker, drops what a restored
+// copy must not use, and notes what settings says of it.
+func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64, settings func(delivery.Marker) (map[string][]byte, error)) (marker delivery.Marker, err error) {
 	err = s.write(ctx, func(c *change) error {
 		clear(c.heads)
 		if err := c.tail.placeAll(c.exec); err != nil {
@@ -189,6 +189,10 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 			return err
 		}
 		marker = delivery.NewMarker(newest, nowMS)
+		set, err := settings(marker)
+		if err != nil {
+			return err
+		}
 		upto := c.tail.next - 1
 		for _, q := range []struct {
 			query string
@@ -211,6 +215,11 @@ func (s *Store) StartIncarnation(ctx context.Context, sinceMS, nowMS int64) (mar
 			{"UPDATE devices SET counter = NULL", nil},
 		} {
 			if _, err := c.exec(q.query, q.args...); err != nil {
+				return err
+			}
+		}
+		for key, value := range set {
+			if err := putSetting(c, key, value); err != nil {
 				return err
 			}
 		}

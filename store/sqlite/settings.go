@@ -33,8 +33,10 @@ func (s *Store) InitSetting(ctx context.Context, key string, value []byte) (stan
 
 // PutSetting sets a value.
 func (s *Store) PutSetting(ctx context.Context, key string, value []byte) error {
-	return s.write(ctx, func(c *change) error {
-		_, err := c.exec("INSERT INTO settings(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, value)
-		return err
-	})
+	return s.write(ctx, func(c *change) error { return putSetting(c, key, value) })
+}
+
+func putSetting(c *change, key string, value []byte) error {
+	_, err := c.exec("INSERT INTO settings(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, value)
+	return err
 }

@@ -228,7 +228,7 @@ func (m *tailModel) kill() {
 
 func (m *tailModel) restore() {
 	m.clock++
-	marker, err := m.s.StartIncarnation(m.t.Context(), m.clock, m.clock)
+	marker, err := m.s.StartIncarnation(m.t.Context(), m.clock, m.clock, func(delivery.Marker) (map[string][]byte, error) { return nil, nil })
 	m.must(err)
 	for _, r := range m.rooms {
 		seq := r.next + marker.Jump

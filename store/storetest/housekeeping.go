@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -329,6 +330,9 @@ var sweeps = []contract{
 	}},
 }
 
+// silent sets nothing with an incarnation.
+func silent(delivery.Marker) (map[string][]byte, error) { return nil, nil }
+
 var incarnations = []contract{
 	{"every room jumps behind one marker", func(k *kit) {
 		full, empty := k.room(1, 10), k.room(2, 10)
@@ -343,7 +347,7 @@ var incarnations = []contract{
 			newest = max(newest, must(k.store.Room(k.ctx, id))(k).ChangedMS)
 		}
 		restored := newest + 99
-		m := must(k.store.StartIncarnation(k.ctx, 5, restored))(k)
+		m := must(k.store.StartIncarnation(k.ctx, 5, restored, silent))(k)
 		equal(k, "the backup ends with", m.BackupMS, newest)
 		equal(k, "jump", m, delivery.NewMarker(newest, restored))
 
@@ -376,9 +380,39 @@ var incarnations = []contract{
 		// Appends go on behind it, and a sweep takes the marker like any entry.
 		equal(k, "seq", k.append(empty, message(10, 1, 0)).Seq, marker.Seq+1)
 		equal(k, "swept", must(k.store.Sweep(k.ctx, everythingOld))(k).Entries, 8)
-		again := must(k.store.StartIncarnation(k.ctx, restored+100, restored+103))(k)
+		again := must(k.store.StartIncarnation(k.ctx, restored+100, restored+103, silent))(k)
 		equal(k, "a backup of rooms that nobody used ends where it is said to", again, delivery.NewMarker(restored+100, restored+103))
 		equal(k, "incarnation", must(k.store.Room(k.ctx, full))(k).Incarnation, 2)
+	}},
+	{"the settings of an incarnation stand with it or not at all", func(k *kit) {
+		id := k.room(1, 10)
+		k.append(id, message(10, 1, 0))
+		k.enrol(10)
+		must(k.store.OpenSession(k.ctx, session(1, 10, 0, 1)))(k)
+		k.ok(k.store.PutSetting(k.ctx, "old", []byte("stays")))
+		k.ok(k.store.PutSetting(k.ctx, "seen", []byte("before")))
+		before := must(k.store.Room(k.ctx, id))(k)
+		broken := errors.New("cannot say")
+		_, err := k.store.StartIncarnation(k.ctx, now, now, func(delivery.Marker) (map[string][]byte, error) {
+			return map[string][]byte{"seen": []byte("halfway")}, broken
+		})
+		k.is(err, broken)
+		k.reopen()
+		equal(k, "the room", must(k.store.Room(k.ctx, id))(k), before)
+		equal(k, "entries", len(k.log(id)), 1)
+		must(k.store.Session(k.ctx, seed("token", 1), now))(k)
+		equal(k, "a setting", string(must(k.store.Setting(k.ctx, "seen"))(k)), "before")
+
+		var told delivery.Marker
+		m := must(k.store.StartIncarnation(k.ctx, now, now+7, func(m delivery.Marker) (map[string][]byte, error) {
+			told = m
+			return map[string][]byte{"seen": m.Bytes(), "new": nil}, nil
+		}))(k)
+		k.reopen()
+		equal(k, "what settings was told", told, m)
+		equal(k, "replaced", string(must(k.store.Setting(k.ctx, "seen"))(k)), string(m.Bytes()))
+		equal(k, "new and empty", len(must(k.store.Setting(k.ctx, "new"))(k)), 0)
+		equal(k, "another", string(must(k.store.Setting(k.ctx, "old"))(k)), "stays")
 	}},
 	{"a room that a restore lost is made again", func(k *kit) {
 		r := newRoom(1, 10)
@@ -416,7 +450,7 @@ var incarnations = []contract{
 		k.ok(k.store.PublishKeyPackages(k.ctx, []delivery.StoredKeyPackage{keyPackage(10, 1), lastResort(10, 2)}))
 		k.put(10, delivery.MailItem{Kind: delivery.MailLowKeys})
 		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
-		must(k.store.StartIncarnation(k.ctx, now, now))(k)
+		must(k.store.StartIncarnation(k.ctx, now, now, silent))(k)
 		_, err := k.store.Session(k.ctx, seed("token", 1), now)
 		k.is(err, delivery.ErrNotFound)
 		k.left(10, 1, 0, true)
@@ -437,7 +471,7 @@ var incarnations = []contract{
 		k.with(id, func(tx delivery.RoomTx) error {
 			return tx.Hold(delivery.HeldProposal{Ref: []byte("a"), Epoch: 1, Must: true})
 		})
-		must(k.store.StartIncarnation(k.ctx, now, now))(k)
+		must(k.store.StartIncarnation(k.ctx, now, now, silent))(k)
 		k.stateIs(id, 1, 0, "base 0")
 		equal(k, "members", len(must(k.store.Members(k.ctx, id))(k)), 2)
 		equal(k, "held", len(must(k.store.Held(k.ctx, id))(k)), 1)

@@ -101,7 +101,7 @@ var revocations = []contract{
 		a, b := k.room(1, 10, 11), k.room(2, 11, 20)
 		must(k.store.Revoke(k.ctx, revocation(11), many))(k)
 		k.commit(a, 10, func(*delivery.Advance) {})
-		must(k.store.StartIncarnation(k.ctx, now, now))(k)
+		must(k.store.StartIncarnation(k.ctx, now, now, silent))(k)
 		for _, o := range must(k.store.RevokedMembers(k.ctx, delivery.Membership{}, 10))(k) {
 			r := must(k.store.Room(k.ctx, o.Room))(k)
 			equal(k, "epoch", o.Epoch, r.Epoch)
