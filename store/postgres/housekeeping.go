@@ -95,6 +95,14 @@ func sweepLog(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit in
 	}
 }
 
+const (
+	// forgetSeen finds the rows of seen by their keys: it has no order by seq.
+	forgetSeen = "DELETE FROM seen s USING log l WHERE l.room = $1 AND l.seq < $2 AND s.room = $1 AND s.key = l.key"
+	// forgetOldSeen looks through the room, when there are entries from before log had keys.
+	forgetOldSeen = `DELETE FROM seen WHERE room = $1 AND seq < $2
+		AND EXISTS (SELECT 1 FROM log WHERE room = $1 AND seq < $2 AND key IS NULL AND kind <> $3)`
+)
+
 // trim drops at most limit of a room's oldest entries older than before.
 func trim(ctx context.Context, tx pgx.Tx, room, first, next, before, limit int64) (gone int64, err error) {
 	rows, err := tx.Query(ctx, "SELECT seq, accepted_ms FROM log WHERE room = $1 AND seq >= $2 ORDER BY seq LIMIT $3", room, first, limit+1)
@@ -119,11 +127,12 @@ func trim(ctx context.Context, tx pgx.Tx, room, first, next, before, limit int64
 		return 0, err
 	}
 	var b pgx.Batch
+	b.Queue(forgetSeen, room, keep)
+	b.Queue(forgetOldSeen, room, keep, int64(delivery.KindIncarnation))
 	for _, query := range []string{
 		`UPDATE blobs SET refs = refs - gone.k, dead = (refs = gone.k)
 			FROM (SELECT blob, count(*) AS k FROM blob_refs WHERE room = $1 AND seq < $2 GROUP BY blob) AS gone WHERE id = gone.blob`,
 		"DELETE FROM blob_refs WHERE room = $1 AND seq < $2",
-		"DELETE FROM seen WHERE room = $1 AND seq < $2",
 		"DELETE FROM log WHERE room = $1 AND seq < $2",
 	} {
 		b.Queue(query, room, keep)

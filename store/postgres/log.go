@@ -66,9 +66,9 @@ func (a *appends) queue(b *pgx.Batch) {
 	if a.len() == 0 {
 		return
 	}
-	b.Queue(`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[])`,
-		a.room, a.seq, a.epoch, a.kind, a.ms, a.bytes)
+	b.Queue(`INSERT INTO log(room, seq, epoch, kind, accepted_ms, bytes, key)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[])`,
+		a.room, a.seq, a.epoch, a.kind, a.ms, a.bytes, a.key)
 	b.Queue(`INSERT INTO seen(room, key, seq, epoch, accepted_ms)
 		SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[])`,
 		a.room, a.key, a.seq, a.after, a.ms)

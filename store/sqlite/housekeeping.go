@@ -92,6 +92,24 @@ func sweepLog(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery
 	}
 }
 
+// forgetSeen finds the rows of seen by their keys: it has no order by seq, which each
+// append would have to write.
+const forgetSeen = `DELETE FROM seen WHERE room = ? AND key IN
+	(SELECT l.key FROM places p CROSS JOIN log l ON l.at = p.at WHERE p.room = ? AND p.seq < ?)`
+
+// forget drops the dedupe rows of a room's entries before keep.
+func forget(c *change, room, keep int64) error {
+	if _, err := c.exec(forgetSeen, room, room, keep); err != nil {
+		return err
+	}
+	_, old, err := c.first(`SELECT 1 FROM places p CROSS JOIN log l ON l.at = p.at
+		WHERE p.room = ? AND p.seq < ? AND l.key IS NULL AND l.kind <> ? LIMIT 1`, room, keep, delivery.KindIncarnation)
+	if err == nil && old { // from before log had keys
+		_, err = c.exec("DELETE FROM seen WHERE room = ? AND seq < ?", room, keep)
+	}
+	return err
+}
+
 // trim drops at most limit of a room's oldest entries older than before.
 func trim(c *change, room, first, next, before, limit int64) (gone int64, err error) {
 	keep := first // the oldest seq that stays
@@ -112,11 +130,13 @@ func trim(c *change, room, first, next, before, limit int64) (gone int64, err er
 	if keepMS == nil {
 		keep = next
 	}
+	if err := forget(c, room, keep); err != nil {
+		return 0, err
+	}
 	for _, query := range []string{
 		`UPDATE blobs SET refs = refs - gone.k, dead = (refs = gone.k)
 			FROM (SELECT blob, count(*) AS k FROM blob_refs WHERE room = ? AND seq < ? GROUP BY blob) AS gone WHERE id = gone.blob`,
 		"DELETE FROM blob_refs WHERE room = ? AND seq < ?",
-		"DELETE FROM seen WHERE room = ? AND seq < ?",
 		"DELETE FROM log WHERE at IN (SELECT at FROM places WHERE room = ? AND seq < ?)",
 		"DELETE FROM places WHERE room = ? AND seq < ?",
 	} {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -386,6 +387,42 @@ func TestAFileFromBeforeTheTail(t *testing.T) {
 	if fmt.Sprintf("%+v", page) != fmt.Sprintf("%+v", r.entries) {
 		t.Fatalf("%+v\nwant %+v", page, r.entries)
 	}
+	// Their dedupe keys go with them, and with what came since.
+	_, err = m.s.Sweep(t.Context(), delivery.SweepPlan{LogBefore: 9})
+	m.must(err)
+	m.seenLeft(1)
+	_, err = m.s.Sweep(t.Context(), delivery.SweepPlan{LogBefore: 1 << 40})
+	m.must(err)
+	m.seenLeft(0)
+}
+
+// seenLeft demands that so many dedupe keys are in the file.
+func (m *tailModel) seenLeft(want int64) {
+	m.t.Helper()
+	m.must(m.s.write(m.t.Context(), func(c *change) error {
+		r, err := c.one("SELECT count(*) FROM seen")
+		if err == nil && r.int(0) != want {
+			m.t.Errorf("%d dedupe keys are left, want %d", r.int(0), want)
+		}
+		return err
+	}))
+}
+
+// TestTrimmingSearchesNoRoom: what a sweep drops it finds by an index, in a room of
+// however many entries.
+func TestTrimmingSearchesNoRoom(t *testing.T) {
+	m := &tailModel{t: t}
+	m.open(filepath.Join(t.TempDir(), "store.db"))
+	defer func() { m.must(m.s.Close()) }()
+	m.must(m.s.read(t.Context(), func(c *conn) error {
+		return c.query("EXPLAIN QUERY PLAN "+forgetSeen, func(r row) error {
+			step := r.text(3)
+			if strings.Contains(step, "SCAN") || strings.Contains(step, " seen ") && !strings.Contains(step, "room=? AND key=?") {
+				t.Errorf("a step of it is %q", step)
+			}
+			return nil
+		}, 1, 1, 1)
+	}))
 }
 
 // TestARoomOfManyEntriesKnowsThemAll: also when they are more than known keeps.
