@@ -177,8 +177,8 @@ func invalidity(err error) string {
 	return "it breaks a rule of RFC 9420"
 }
 
-// maxFollowedLeaves bounds the cache of public states: about 2 KiB a leaf.
-const maxFollowedLeaves = 100_000
+// maxFollowed bounds the cache of public states to 200 MiB.
+const maxFollowed = 200 << 20
 
 // follows remembers the public state of rooms at their last known epoch. An
 // entry never becomes wrong, only old.
@@ -186,13 +186,14 @@ type follows struct {
 	mu    sync.Mutex // guards the fields below
 	rooms map[delivery.RoomID]*list.Element
 	order *list.List // of *follow, most recently used first
-	left  int
+	left  int        // bytes
 	loads map[delivery.RoomID]*load
 }
 
 type follow struct {
-	room  delivery.RoomID
-	state *followed
+	room   delivery.RoomID
+	state  *followed
+	weight int
 }
 
 // load is a read of a room's state under way, which others wait for.
@@ -217,10 +218,29 @@ func (f *follows) find(room delivery.RoomID, epoch uint64) *followed {
 	return e.Value.(*follow).state
 }
 
-func weight(s *followed) int { return s.roster.Len() + 4 }
+const (
+	stateWeight = 8 << 10 // of a state with nobody in it
+	leafWeight  = 3 << 9  // of a leaf's nodes, hashes and places in the roster, beside its bytes
+)
+
+// weight is about how much memory a state takes, in bytes, and not less: what somebody
+// puts into leaves and extensions counts, decoded as it is, too.
+func weight(s *followed) int {
+	n := stateWeight
+	for _, x := range s.group.Context().Extensions {
+		n += 8 * len(x.ExtensionData)
+	}
+	var encoded []byte
+	for _, leaf := range s.group.Tree().Leaves() {
+		encoded = leaf.AppendTo(encoded[:0])
+		n += leafWeight + 2*len(encoded) + len(leaf.EncryptionKey) // a parent has such a key, too
+	}
+	return n
+}
 
 // put remembers a state unless a newer one is known.
 func (f *follows) put(room delivery.RoomID, s *followed) {
+	x := &follow{room, s, weight(s)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.rooms[room]; e != nil {
@@ -229,8 +249,8 @@ func (f *follows) put(room delivery.RoomID, s *followed) {
 		}
 		f.remove(e)
 	}
-	f.rooms[room] = f.order.PushFront(&follow{room, s})
-	f.left -= weight(s)
+	f.rooms[room] = f.order.PushFront(x)
+	f.left -= x.weight
 	for f.left < 0 && f.order.Len() > 1 {
 		f.remove(f.order.Back())
 	}
@@ -239,7 +259,7 @@ func (f *follows) put(room delivery.RoomID, s *followed) {
 func (f *follows) remove(e *list.Element) {
 	x := f.order.Remove(e).(*follow)
 	delete(f.rooms, x.room)
-	f.left += weight(x.state)
+	f.left += x.weight
 }
 
 // loadEpoch gives a room's public state at an epoch, from the cache or the

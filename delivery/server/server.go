@@ -145,7 +145,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("server: metrics: %w", err)
 	}
 	s.sessions.init()
-	s.follows.init(maxFollowedLeaves)
+	s.follows.init(maxFollowed)
 	s.audience.init(maxAudienceDevices)
 	s.sockets.init()
 	s.usages.init()
