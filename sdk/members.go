@@ -50,25 +50,34 @@ func (e *Engine) Direct(ctx context.Context, with identity.PublicKey) (delivery.
 
 // DirectIn is [Engine.Direct] in a suite of [Suites] when the room is made
 // (ErrSuite, ErrYourself). One that is there keeps its own: [Engine.Succeed] changes it.
+// Who asks for the room that the other one has invited to accepts the invitation.
 func (e *Engine) DirectIn(ctx context.Context, suite wire.CipherSuite, with identity.PublicKey) (delivery.RoomID, error) {
 	if with == e.account.Identity {
 		return delivery.RoomID{}, ErrYourself
 	}
-	var known *delivery.RoomID
-	err := e.Store.View(ctx, func(tx Tx) error {
-		rooms, err := scan[Room](tx, TableRoom, "")
-		for _, r := range rooms {
-			if r.Kind == delivery.RoomDirect && r.Status == StatusOpen && r.Other != nil && *r.Other == with {
-				known = &r.ID
-			}
-		}
-		return err
-	})
+	known, err := e.directWith(ctx, with)
 	if err != nil {
 		return delivery.RoomID{}, err
 	}
+	if known == nil { // an invitation may lie in the mailbox
+		if err := e.ReadMail(ctx); err != nil {
+			return delivery.RoomID{}, err
+		}
+		if known, err = e.directWith(ctx, with); err != nil {
+			return delivery.RoomID{}, err
+		}
+	}
 	if known != nil {
 		return *known, e.completeDirect(ctx, *known, with)
+	}
+	invited, err := e.invitedBy(ctx, with)
+	if err != nil {
+		return delivery.RoomID{}, err
+	}
+	if invited != nil {
+		if err := e.Accept(ctx, *invited); !errors.Is(err, ErrNoRoom) { // one that can never be opened is none
+			return *invited, err
+		}
 	}
 	id, err := e.createRoom(ctx, newRoom{kind: delivery.RoomDirect, others: []identity.PublicKey{with}, suite: suite})
 	if err != nil {
@@ -78,6 +87,32 @@ func (e *Engine) DirectIn(ctx context.Context, suite wire.CipherSuite, with iden
 		return id, err
 	}
 	return id, e.flushSnapshot(ctx)
+}
+
+// directWith is the open direct room with somebody, nil when there is none.
+func (e *Engine) directWith(ctx context.Context, with identity.PublicKey) (id *delivery.RoomID, err error) {
+	err = e.Store.View(ctx, func(tx Tx) error {
+		rooms, err := scan[Room](tx, TableRoom, "")
+		for _, r := range rooms {
+			if r.Kind == delivery.RoomDirect && r.Status == StatusOpen && r.Other != nil && *r.Other == with {
+				id = &r.ID
+			}
+		}
+		return err
+	})
+	return id, err
+}
+
+// invitedBy is the direct room that somebody invites to and that was not accepted yet,
+// nil when there is none.
+func (e *Engine) invitedBy(ctx context.Context, with identity.PublicKey) (*delivery.RoomID, error) {
+	requests, err := e.Requests(ctx)
+	for _, q := range requests {
+		if q.Kind == delivery.RoomDirect && q.From == with {
+			return &q.Room, err
+		}
+	}
+	return nil, err
 }
 
 // completeDirect adds the other person when making the room was interrupted.
