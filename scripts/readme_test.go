@@ -24,35 +24,53 @@ func TestReadme(t *testing.T) {
 	if !strings.Contains(conversation, shown) {
 		t.Fatalf("the conversation does not name %s", shown)
 	}
-	url := makeUp(t)
+	url := address.FindString(makeUp(t, t.TempDir()))
 
+	said := asTyped(t, strings.ReplaceAll(conversation, shown, url), t.TempDir())
+	for _, line := range []string{"Tea at five? 🫖", "Yes, and cake."} {
+		if !strings.Contains(said, line) {
+			t.Errorf("nobody read %q:\n%s", line, said)
+		}
+	}
+}
+
+// TestStartSaysHowToBegin runs what a first start prints, word for word, in another
+// shell in the same folder: nothing of it needs a word of explanation.
+func TestStartSaysHowToBegin(t *testing.T) {
+	home := t.TempDir()
+	_, steps, found := strings.Cut(makeUp(t, home), "In another terminal, ")
+	if _, steps, found = strings.Cut(steps, ":\n\n"); !found {
+		t.Fatalf("the start does not say how to begin: %s", steps)
+	}
+	if said := asTyped(t, steps, home); !strings.Contains(said, "request") {
+		t.Errorf("after\n%s\nbob is not asked whether he accepts:\n%s", steps, said)
+	}
+}
+
+// asTyped runs commands in a shell in the repository's folder, with profiles in
+// home, and returns what they print.
+func asTyped(t *testing.T, commands, home string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(conversation, shown, url))
-	cmd.Dir, err = filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(os.Environ(), "COMPAX_HOME="+t.TempDir())
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "COMPAX_HOME="+home)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout.Bytes(), stderr.Bytes())
 	}
-	for _, said := range []string{"Tea at five? 🫖", "Yes, and cake."} {
-		if !strings.Contains(stdout.String(), said) {
-			t.Errorf("nobody read %q:\n%s", said, stdout.String())
-		}
-	}
+	return stdout.String()
 }
 
 // makeUp runs "make up" on another port and another folder until the test ends,
-// and returns where it listens.
-func makeUp(t *testing.T) string {
+// with profiles in home, and returns what it says until it is up.
+func makeUp(t *testing.T, home string) string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "up", "FLAGS=--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --dir "+t.TempDir())
 	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "CHAT_SERVER_CONFIG="+filepath.Join(binary, calmName))
+	cmd.Env = append(os.Environ(), "COMPAX_HOME="+home, "CHAT_SERVER_CONFIG="+filepath.Join(binary, calmName))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -72,8 +90,9 @@ func makeUp(t *testing.T) string {
 	for {
 		n, err := out.Read(buf)
 		said.Write(buf[:n])
-		if m := address.FindString(said.String()); m != "" {
-			return m
+		// The last it says is how to begin: a paragraph that ends with an empty line.
+		if _, steps, found := strings.Cut(said.String(), "In another terminal"); found && strings.Count(steps, "\n\n") == 2 {
+			return said.String()
 		}
 		if err != nil {
 			t.Fatalf("make up ended:\n%s", said.String())

@@ -8,6 +8,7 @@ out=$1 pkg=$2
 command -v go >/dev/null || { echo "Go is not installed: go.mod names the version, https://go.dev/dl has it" >&2; exit 1; }
 
 started=$SECONDS
+[ -e "$out" ] || echo "  building $out: a few minutes the first time, an instant later" >&2
 tty=0; [ -t 2 ] && tty=1
 # go build -v prints one line per package it compiles, "go: downloading" per
 # module it fetches; anything else is an error and passes through.

@@ -87,12 +87,23 @@ func TestErrorsFitATerminal(t *testing.T) {
 // TestNextStepsFitWhoStarts: who has profiles is not told to make the first.
 func TestNextStepsFitWhoStarts(t *testing.T) {
 	a := &app{home: t.TempDir(), env: func(string) string { return "" }}
-	if got := a.nextSteps("http://x"); !strings.Contains(got, "compax account new --profile me --server http://x") {
+	if got := a.nextSteps("http://x"); !strings.Contains(got, " account new --profile bob --server http://x") {
 		t.Error(got)
 	}
 	w := newWorld(t)
 	a.home = w.home
-	if got := a.nextSteps("http://x"); !strings.Contains(got, "compax listen --profile ada\n") || strings.Contains(got, "--profile me") {
+	if got := a.nextSteps("http://x"); !strings.Contains(got, " listen --profile ada\n") || strings.Contains(got, "--profile bob") {
 		t.Error(got)
+	}
+}
+
+// TestAStartNamesTheProgramAsAShellFindsIt: by path or by name, whatever is in it.
+func TestAStartNamesTheProgramAsAShellFindsIt(t *testing.T) {
+	for path, want := range map[string]string{
+		"compax": "compax", "bin/compax": "bin/compax", "/opt/my tools/compax": "'/opt/my tools/compax'", "/it's/compax": `'/it'\''s/compax'`,
+	} {
+		if got := asStarted(path); got != want {
+			t.Errorf("asStarted(%q) = %s, want %s", path, got, want)
+		}
 	}
 }

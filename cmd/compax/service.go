@@ -174,29 +174,44 @@ func (a *app) welcome(c node.Config, n *node.Node, took time.Duration) error {
 	return err
 }
 
-// nextSteps says how to begin, or to who has begun how to go on.
+// nextSteps says how to begin, or to who has begun how to go on. It names the
+// program as it was started, so that each line can be copied: a shell that finds
+// compax only by its path would not find it by its name.
 func (a *app) nextSteps(url string) string {
+	compax := asStarted(os.Args[0])
 	if have, err := a.profiles(); err == nil && len(have) > 0 { // else the start says nothing of them
 		return fmt.Sprintf(`
 In another terminal, with a profile of this machine (%s):
 
-  compax chats --profile %[2]s
-  compax listen --profile %[2]s
+  %[4]s chats --profile %[2]s
+  %[4]s listen --profile %[2]s
 
-A further account: compax account new --profile NAME --server %[3]s \
+A further account: %[4]s account new --profile NAME --server %[3]s \
       --name NAME
 
-`, short(strings.Join(have, ", "), 40), have[0], url)
+`, short(strings.Join(have, ", "), 40), have[0], url, compax)
 	}
 	return fmt.Sprintf(`
-In another terminal, make an account, a chat, and talk:
+In another terminal, make two accounts, and let one write to the other:
 
-  compax account new --profile me --server %s \
+  %[2]s account new --profile ada --server %[1]s \
       --name "Ada" --username ada
-  compax room new --profile me --direct @bob
-  compax send --profile me @bob "Hello"
+  %[2]s account new --profile bob --server %[1]s \
+      --name "Bob" --username bob
+  %[2]s room new --profile ada --direct @bob
+  %[2]s send --profile ada @bob "Hello"
+  %[2]s chats --profile bob
 
-`, url)
+`, url, compax)
+}
+
+// asStarted is how a shell in the same folder starts this program again: by the
+// path that it was started by, or by its name alone when that was enough.
+func asStarted(path string) string {
+	if strings.ContainsAny(path, " \t'\"\\$`") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
 
 // tokenAdvice says where the metrics' token is.
