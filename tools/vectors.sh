@@ -11,7 +11,7 @@ if [ -z "$dir" ]; then
 		[ ! -d "$(dirname "$checkout")/shared" ] || { dir=$(dirname "$checkout")/shared; break; }
 	done
 fi
-mapfile -t packages < <(grep -rl --include='*_test.go' '^func TestVectors' mls mlstest 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+mapfile -t packages < <(git ls-files '*_test.go' | grep -v '^tools/' | xargs -r grep -l '^func TestVectors' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 mkdir -p bin
 (cd tools && go build -o ../bin/vectors ./vectors)
 exec bin/vectors -dir "${dir:-../shared}/mls-vectors" "${packages[@]}"
