@@ -38,8 +38,9 @@ func TestReadme(t *testing.T) {
 // shell in the same folder: nothing of it needs a word of explanation.
 func TestStartSaysHowToBegin(t *testing.T) {
 	home := t.TempDir()
-	_, steps, found := strings.Cut(makeUp(t, home), "In another terminal, ")
-	if _, steps, found = strings.Cut(steps, ":\n\n"); !found {
+	_, steps, _ := strings.Cut(makeUp(t, home), "In another terminal, ")
+	_, steps, found := strings.Cut(steps, ":\n\n")
+	if !found {
 		t.Fatalf("the start does not say how to begin: %s", steps)
 	}
 	if said := asTyped(t, steps, home); !strings.Contains(said, "request") {
