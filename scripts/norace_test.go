@@ -1,0 +1,5 @@
+//go:build !race
+
+package scripts
+
+func raceFlags() ([]string, error) { return nil, nil }
