@@ -3,6 +3,7 @@ package follower
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -72,6 +73,18 @@ func TestEveryProposalType(t *testing.T) {
 	w.must(err)
 	if !again.Closed() {
 		t.Error("a stored group forgets that it is closed")
+	}
+}
+
+// TestLastEpoch: the last epoch that can be counted takes no commit; the one before does.
+func TestLastEpoch(t *testing.T) {
+	w := grown(t, 4)
+	for epoch, open := range map[uint64]bool{math.MaxUint64 - 1: true, math.MaxUint64: false} {
+		g := *w.g
+		g.context.Epoch = epoch
+		if _, err := g.Draft(member(0), nil, w.options); open && err != nil || !open && !errors.Is(err, ErrClosed) {
+			t.Errorf("epoch %d: %v", epoch, err)
+		}
 	}
 }
 

@@ -12,13 +12,15 @@
 // All checks are compiled once, each behind a switch, through the go command's
 // -overlay: no file of the repository is touched. A first run finds which checks
 // each test binary reaches; then each binary runs once for each check it
-// reaches. A comment "mutants: equivalent: why" on the line before a check
-// leaves it out and lists it apart.
+// reaches. A comment "mutants: equivalent: why" on the line before a check says
+// that no test can notice it: it does not count as a survivor, stands in the list
+// (docs/mutants.md) with its reason, and a run that notices it fails.
 //
 // A run that is ended (SIGINT, SIGTERM or -limit) writes the table of what it
 // knows by then: what no finished run noticed is not determined.
 //
-// Start reading at run; find.go finds checks, build.go compiles them.
+// Start reading at run; find.go finds checks, build.go compiles them, list.go keeps
+// the list.
 package main
 
 import (
@@ -41,6 +43,8 @@ func main() {
 	flag.DurationVar(&opt.timeout, "timeout", 2*time.Minute, "a run that takes longer counts as failed")
 	flag.StringVar(&opt.checks, "checks", "", "only the checks whose line in the table matches this regular expression, such as server/create.go")
 	flag.StringVar(&opt.tests, "tests", "", "only the tests that match this regular expression, as go test's -run: faster, more survive")
+	flag.StringVar(&opt.list, "listed", "docs/mutants.md", "the list of the checks that no test can notice, relative to the root; it is compared unless -checks says otherwise")
+	flag.BoolVar(&opt.write, "list", false, "write that list and run nothing")
 	limit := flag.Duration("limit", 0, "end after this time and write the table of what is known by then; 0 = no limit")
 	flag.StringVar(&opt.report, "report", "bin/mutants.txt", "where the whole table goes, relative to the root")
 	flag.IntVar(&opt.workers, "workers", 2, "runs at a time")

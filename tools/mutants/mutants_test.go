@@ -158,6 +158,67 @@ func TestRunTellsNoticedFromSurviving(t *testing.T) {
 	}
 }
 
+// TestListIsHeldToTheSources: what it lacks and what it has too much fails a run, and so
+// does a check that a test notices though it is said to be equivalent.
+func TestListIsHeldToTheSources(t *testing.T) {
+	root := module(t, nil)
+	opt := options{root: root, report: "out/table.txt", list: "list.md", short: true, timeout: time.Minute, workers: 2, write: true}
+	if _, err := run(t.Context(), opt, []string{"sample"}); err != nil {
+		t.Fatal(err)
+	}
+	opt.write = false
+	page, err := os.ReadFile(filepath.Join(root, "list.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const entry = "- `sample/sample.go`, `Parse`: `int(b[0]) > 255`: a byte is never above 255\n"
+	if !strings.HasSuffix(string(page), entry) {
+		t.Fatalf("the list is\n%s", page)
+	}
+	for name, c := range map[string]struct{ page, want string }{
+		"as written":         {string(page), ""},
+		"of another package": {string(page) + "- `other/x.go`, `F`: `true`: why\n", ""},
+		"empty":              {"", "does not list"},
+		"another reason":     {strings.Replace(string(page), "never", "seldom", 1), "does not list"},
+		"one more":           {string(page) + strings.Replace(entry, "255", "256", 1), "lists what is not there"},
+	} {
+		if err := os.WriteFile(filepath.Join(root, "list.md"), []byte(c.page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := compareList(opt, []string{"sample"}, mustFind(t))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "list.md"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t.Context(), opt, []string{"sample"}); err == nil || !strings.Contains(err.Error(), "does not list") {
+		t.Errorf("a run with an empty list: %v", err)
+	}
+
+	lying := strings.Replace(sample, "\tif len(b) < 2", "\t// mutants: equivalent: nobody is that short\n\tif len(b) < 2", 1)
+	root = module(t, map[string]string{"sample/sample.go": lying})
+	opt.root = root
+	survivors, err := run(t.Context(), opt, []string{"sample"})
+	if survivors != 4 || err != nil { // two that survive, and both operands that the reason stands before
+		t.Errorf("%d faults, want 4; %v", survivors, err)
+	}
+	table, err := os.ReadFile(filepath.Join(root, "out/table.txt"))
+	if err != nil || !strings.Contains(string(table), "len(b) < 2\n\tNOT EQUIVALENT: noticed by sample.TestShort") {
+		t.Errorf("%v, the table is\n%s", err, table)
+	}
+}
+
+func mustFind(t *testing.T) []check {
+	t.Helper()
+	checks, err := findChecks("sample", "sample.go", []byte(sample), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checks
+}
+
 func TestRunGoesOnWithoutAPackageThatFails(t *testing.T) {
 	root := module(t, map[string]string{
 		"user/user_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example.org/m/sample\"\n)\n\nfunc TestBroken(t *testing.T) {\n\tt.Error(sample.Odd(1))\n}\n",

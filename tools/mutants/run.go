@@ -21,7 +21,9 @@ import (
 
 type options struct {
 	root, report, checks, tests   string
+	list                          string
 	propagated, short, first, own bool
+	write                         bool
 	timeout                       time.Duration
 	workers                       int
 }
@@ -34,7 +36,8 @@ type outcome struct {
 	killers []string // "package.Test", "package: timeout", "package: crash"
 }
 
-// run returns the number of survivors: checks that can go unnoticed. A package
+// run returns the number of survivors: checks that can go unnoticed without a reason,
+// and those that are noticed and said not to be. A package
 // whose tests fail with every check in place judges none of them: run goes on
 // without it, writes the table and returns an error that names it. When ctx
 // ends first, the table says what is known by then and run returns ctx's error.
@@ -47,6 +50,15 @@ func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 	over, err := makeOverlay(ctx, opt, pkgs, dir)
 	if err != nil {
 		return 0, err
+	}
+	if opt.write {
+		return 0, writeList(opt, over.checks)
+	}
+	var failed []error
+	if opt.checks == "" {
+		if err := compareList(opt, pkgs, over.checks); err != nil {
+			failed = append(failed, err)
+		}
 	}
 	binaries, err := testPackages(ctx, opt, pkgs)
 	if err != nil {
@@ -61,7 +73,6 @@ func run(ctx context.Context, opt options, pkgs []string) (int, error) {
 	for _, b := range binaries {
 		unjudged[b.pkg] = true
 	}
-	var failed []error
 	for i, b := range binaries {
 		b.path = filepath.Join(dir, fmt.Sprintf("t%d.test", i))
 		err := judge(ctx, opt, b, over, outcomes, filepath.Join(dir, "reached"))
@@ -114,7 +125,7 @@ func runBinary(ctx context.Context, opt options, b testBinary, outcomes []outcom
 		}
 		o := &outcomes[id-1]
 		o.reached = true
-		if o.equivalent == "" && len(o.killers) == 0 {
+		if len(o.killers) == 0 {
 			todo = append(todo, id)
 		}
 	}
@@ -204,10 +215,13 @@ func report(opt options, outcomes []outcome, unjudged []string) (survivors int, 
 		return 0, err
 	}
 	table := bufio.NewWriter(file)
-	var killed, unreached, apart, open int
+	var killed, unreached, apart, open, wrong int
 	for _, o := range outcomes {
 		verdict := ""
 		switch {
+		case o.equivalent != "" && len(o.killers) > 0:
+			wrong++
+			verdict = "NOT EQUIVALENT: noticed by " + strings.Join(o.killers, ", ") + ", though the source says: " + o.equivalent
 		case o.equivalent != "":
 			apart++
 			verdict = "equivalent: " + o.equivalent
@@ -231,7 +245,7 @@ func report(opt options, outcomes []outcome, unjudged []string) (survivors int, 
 			verdict = "SURVIVED: no test reaches it"
 		}
 		fmt.Fprintf(table, "%s\n\t%s\n", o.check, verdict)
-		if strings.HasPrefix(verdict, "SURVIVED") {
+		if strings.HasPrefix(verdict, "SURVIVED") || strings.HasPrefix(verdict, "NOT EQUIVALENT") {
 			fmt.Printf("%s\n\t%s\n", o.check, verdict)
 		}
 	}
@@ -242,7 +256,7 @@ func report(opt options, outcomes []outcome, unjudged []string) (survivors int, 
 	if open > 0 {
 		undetermined = fmt.Sprintf(" %d not determined,", open)
 	}
-	fmt.Printf("%d checks: %d noticed, %d survive a test that reaches them, %d reached by none,%s %d equivalent (table: %s)\n",
-		len(outcomes), killed, survivors, unreached, undetermined, apart, opt.report)
-	return survivors + unreached, nil
+	fmt.Printf("%d checks: %d noticed, %d survive a test that reaches them, %d reached by none,%s %d equivalent, %d said to be and are not (table: %s)\n",
+		len(outcomes), killed, survivors, unreached, undetermined, apart, wrong, opt.report)
+	return survivors + unreached + wrong, nil
 }
