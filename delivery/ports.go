@@ -29,6 +29,12 @@ var (
 // has changed nothing when it returns an error. No transaction crosses a room
 // and a person, so the two can live in different databases one day.
 // Times are Unix milliseconds passed in; a store never reads a clock.
+//
+// Reading one thing that is not there is ErrNotFound, and a list of what is not there
+// is empty, without an error: of a device, an identity or a name that nobody knows as
+// well. What is read of a room, or changed in it, is ErrNotFound where the room is
+// unknown. Other errors stand with their method. Nothing that was ended, acknowledged
+// or taken back twice is an error, unless it says so.
 type Store interface {
 	Rooms
 	Accounts
@@ -73,13 +79,13 @@ type BlobIndex interface {
 	CreateBlob(ctx context.Context, m BlobMeta, most int64) error
 	Blob(ctx context.Context, id BlobID) (BlobMeta, error)
 	// AdvanceBlob moves Received from one value to a higher one; ErrChanged when
-	// it is not from.
+	// it is not from. ErrNotFound for an unknown blob.
 	AdvanceBlob(ctx context.Context, id BlobID, from, to int64) error
 	// MayReadBlob reports whether the device uploaded the blob or is a current
-	// member of a room in which a kept entry refers to it.
+	// member of a room in which a kept entry refers to it; nobody may read an unknown one.
 	MayReadBlob(ctx context.Context, id BlobID, device identity.DeviceID) (bool, error)
 	// DeleteBlob forgets an unreferenced blob; ErrExists while an entry refers to
-	// it. Delete the bytes first: what the index does not know is never found again.
+	// it, ErrNotFound for one that is forgotten or was never known. Delete the bytes first: what the index does not know is never found again.
 	DeleteBlob(ctx context.Context, id BlobID) error
 }
 
@@ -112,6 +118,7 @@ type Directory interface {
 	ProfileByUsername(ctx context.Context, username string) (Profile, error)
 	// SearchProfiles finds by username prefix (≥ 2 characters), in order.
 	SearchProfiles(ctx context.Context, prefix string, limit int) ([]Profile, error)
+	// PutListing sets a room's line, whatever stood there; DeleteListing takes it back.
 	PutListing(ctx context.Context, l Listing) error
 	DeleteListing(ctx context.Context, room RoomID) error
 	Listing(ctx context.Context, room RoomID) (Listing, error)

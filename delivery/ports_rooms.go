@@ -90,6 +90,9 @@ type Joiner struct {
 
 // RoomTx is a room inside one transaction that holds its row lock.
 type RoomTx interface {
+	// Every method returns another error when the medium fails: the transaction cannot
+	// commit any more then, and after it has ended none can be called.
+
 	// Room is the row as locked, with the changes made so far in this transaction.
 	Room() Room
 	// Duplicate looks an entry up by its dedupe key. It must be asked before any
@@ -103,7 +106,8 @@ type RoomTx interface {
 	// does not exist or is incomplete.
 	Append(e NewEntry) (Accepted, error)
 	// Hold keeps a proposal of the current epoch; at most one for each proposer
-	// and kind is the caller's rule, not the store's. ErrExists for a known ref.
+	// and kind is the caller's rule, not the store's. ErrExists for a known ref,
+	// ErrChanged for a proposal of another epoch.
 	Hold(p HeldProposal) error
 	// Unhold forgets proposals by ref; unknown refs are ignored.
 	Unhold(refs ...[]byte) error
@@ -152,7 +156,8 @@ type Rooms interface {
 	Room(ctx context.Context, id RoomID) (Room, error)
 	// Log reads entries in order. An empty answer means there are none.
 	Log(ctx context.Context, id RoomID, r LogRange) ([]Entry, error)
-	// Memberships are all intervals of one device in one room, oldest first.
+	// Memberships are all intervals of one device in one room, oldest first; none for
+	// one that never was in it.
 	Memberships(ctx context.Context, id RoomID, device identity.DeviceID) ([]Membership, error)
 	// Members are the current members, by leaf.
 	Members(ctx context.Context, id RoomID) ([]Membership, error)
@@ -164,14 +169,15 @@ type Rooms interface {
 	// RoomsOfIdentity are the rooms in which any device of the identity is a
 	// current member: what a further device may ask to join.
 	RoomsOfIdentity(ctx context.Context, id identity.PublicKey) ([]RoomID, error)
-	// State is the follower state at an epoch that is still kept.
+	// State is the follower state at an epoch that is still kept; ErrNotFound for another.
 	State(ctx context.Context, id RoomID, epoch uint64) (StoredState, error)
 	// Rebase replaces base and deltas up to epoch by one base. It changes no
 	// answer of State for epoch and later ones; earlier ones it may drop unless
 	// an unacknowledged Welcome or the previous epoch needs them.
 	Rebase(ctx context.Context, id RoomID, epoch uint64, base []byte) error
 	// GroupInfo is the GroupInfo of an epoch that is still kept; the current and
-	// the previous one always are.
+	// the previous one always are. ErrNotFound for another; empty where none came with
+	// the commit.
 	GroupInfo(ctx context.Context, id RoomID, epoch uint64) ([]byte, error)
 	// Held are the held proposals without a lock.
 	Held(ctx context.Context, id RoomID) ([]HeldProposal, error)
@@ -187,6 +193,6 @@ type Rooms interface {
 	// FinishRelay notes that the pointer is in the mailbox. Idempotent.
 	FinishRelay(ctx context.Context, r Relay) error
 	// AckWelcome notes that the joiner has joined or given up; the last one frees
-	// Welcome and tree of that epoch. Idempotent.
+	// Welcome and tree of that epoch. Idempotent; ErrNotFound for an unknown room alone.
 	AckWelcome(ctx context.Context, id RoomID, epoch uint64, device identity.DeviceID) error
 }

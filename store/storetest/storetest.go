@@ -38,7 +38,7 @@ func Run(t *testing.T, kind Kind) {
 		{"Rooms", rooms}, {"Append", appends}, {"Proposals", proposals}, {"Roster", roster}, {"State", states}, {"Welcome", welcomes},
 		{"Transaction", transactions}, {"Devices", devices}, {"Sessions", sessions}, {"Revocation", revocations}, {"Sealed", sealed},
 		{"KeyPackages", keyPackages}, {"Mailbox", mailboxes}, {"Blobs", blobs}, {"Directory", directory}, {"Settings", settings},
-		{"Sweep", sweeps}, {"Incarnation", incarnations}, {"Durability", durability},
+		{"Absent", absent}, {"Sweep", sweeps}, {"Incarnation", incarnations}, {"Durability", durability},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.tests {
