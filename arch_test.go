@@ -49,8 +49,9 @@ delivery/server        delivery delivery/policy identity mls/wire mls/suite mls/
 # What the service stands on: each port has several forms and one contract suite.
 store/...              delivery identity
 store/batch            -
-store/sqlite           delivery identity store/batch
-store/postgres         delivery identity store/batch
+store/sweep            delivery
+store/sqlite           delivery identity store/batch store/sweep
+store/postgres         delivery identity store/batch store/sweep
 bus/...                delivery identity
 blob/...               delivery
 

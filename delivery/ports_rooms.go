@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"math"
 
 	"github.com/askucher/compax-core/identity"
 )
@@ -139,6 +140,23 @@ type LogRange struct {
 	After, Upto uint64
 	Limit       int
 	MaxBytes    int
+}
+
+// Page is r with every bound stated, in the numbers of a database: at most
+// [MaxLogEntries] and [MaxLogPage], also when nothing was asked for. What no seq can be
+// is no negative number.
+func (r LogRange) Page() (after, upto int64, limit, maxBytes int) {
+	after, upto, limit, maxBytes = int64(min(r.After, math.MaxInt64)), int64(min(r.Upto, math.MaxInt64)), r.Limit, r.MaxBytes
+	if upto == 0 {
+		upto = math.MaxInt64
+	}
+	if limit <= 0 || limit > MaxLogEntries {
+		limit = MaxLogEntries
+	}
+	if maxBytes <= 0 || maxBytes > MaxLogPage {
+		maxBytes = MaxLogPage
+	}
+	return after, upto, limit, maxBytes
 }
 
 // Rooms orders entries.

@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/store/sweep"
 )
 
 // sweepRooms bounds how many rooms one transaction of housekeeping holds: each
@@ -14,60 +16,32 @@ import (
 // appends holds it.
 const sweepRooms = 16
 
-// sweepStep is one kind of housekeeping in one transaction, at most limit rows.
-// more: there is a rest.
-type sweepStep func(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error)
-
-var sweepSteps = []sweepStep{
-	sweepLog,
-	sweepWelcomes,
-	dropRows("DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Sessions }),
-	dropRows("DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.KeyPackages }),
-	dropRows("DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Nonces }),
-	dropRows("DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked AND created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.MailKeysBefore, &n.Mail }),
-	dropRows("DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) {
-			return p.ArchiveBefore, &n.Archive
-		}),
-	markUploads,
-	nameBlobs,
+func sweepSteps() []sweep.Step[pgx.Tx] {
+	steps := []sweep.Step[pgx.Tx]{sweepLog, sweepWelcomes}
+	for _, rows := range sweep.ByAge {
+		steps = append(steps, dropRows(rows))
+	}
+	return append(steps, markUploads, nameBlobs)
 }
 
 // Sweep drops what the plan allows. Each room's log is trimmed from its
 // beginning, so what is kept stays without a gap: an entry older than the plan
 // allows waits behind one that a wrong clock made younger. It passes over rooms
 // that somebody holds; the next call finds them.
-func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts delivery.SweepCounts, err error) {
-	limit := int64(plan.Limit)
-	if limit <= 0 {
-		limit = 1000
-	}
-	for _, step := range sweepSteps {
-		done := counts
-		err := s.write(ctx, func(tx pgx.Tx) (err error) {
-			done = counts // of a run that came to nothing
-			done.More, err = step(ctx, tx, &plan, limit, &done)
-			return err
-		})
-		if err != nil {
-			return counts, err
-		}
-		if counts = done; counts.More {
-			break
-		}
-	}
-	return counts, nil
+func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (delivery.SweepCounts, error) {
+	return sweep.Run(ctx, plan, sweepSteps(), s.write)
 }
 
 // dropRows is a step that deletes rows by their time.
-func dropRows(query string, of func(*delivery.SweepPlan, *delivery.SweepCounts) (before int64, count *int64)) sweepStep {
+func dropRows(rows sweep.Aged) sweep.Step[pgx.Tx] {
+	done := ""
+	if rows.Done {
+		done = "acked AND "
+	}
+	query := fmt.Sprintf("DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s%[4]s $1 LIMIT $2 FOR UPDATE SKIP LOCKED)", rows.Table, rows.Key, done, rows.Old)
 	return func(ctx context.Context, tx pgx.Tx, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
-		before, count := of(plan, counts)
-		tag, err := tx.Exec(ctx, query, before, limit)
+		tag, err := tx.Exec(ctx, query, rows.Before(plan), limit)
+		count := rows.Count(counts)
 		*count = tag.RowsAffected()
 		return *count == limit, err
 	}

@@ -2,74 +2,52 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/askucher/compax-core/delivery"
+	"github.com/askucher/compax-core/store/sweep"
 )
 
 // sweepRooms bounds how many rooms one transaction of housekeeping looks at: each
 // costs some ten statements, and appends wait behind all of them.
 const sweepRooms = 64
 
-// sweepStep is one kind of housekeeping in one transaction, at most limit rows.
-// more: there is a rest.
-type sweepStep func(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error)
-
-var sweepSteps = []sweepStep{
-	sweepLog,
-	sweepWelcomes,
-	dropRows("DELETE FROM sessions WHERE token IN (SELECT token FROM sessions WHERE expires_ms <= ? LIMIT ?)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Sessions }),
-	dropRows("DELETE FROM key_packages WHERE n IN (SELECT n FROM key_packages WHERE not_after_ms <= ? LIMIT ?)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.KeyPackages }),
-	dropRows("DELETE FROM nonces WHERE (key, nonce) IN (SELECT key, nonce FROM nonces WHERE expires_ms <= ? LIMIT ?)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.NowMS, &n.Nonces }),
-	dropRows("DELETE FROM mail WHERE (device, id) IN (SELECT device, id FROM mail WHERE acked = 1 AND created_ms < ? LIMIT ?)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) { return p.MailKeysBefore, &n.Mail }),
-	dropRows("DELETE FROM archive WHERE n IN (SELECT n FROM archive WHERE created_ms < ? LIMIT ?)",
-		func(p *delivery.SweepPlan, n *delivery.SweepCounts) (int64, *int64) {
-			return p.ArchiveBefore, &n.Archive
-		}),
-	markUploads,
-	nameBlobs,
+func sweepSteps() []sweep.Step[*change] {
+	steps := []sweep.Step[*change]{sweepLog, sweepWelcomes}
+	for _, rows := range sweep.ByAge {
+		steps = append(steps, dropRows(rows))
+	}
+	return append(steps, markUploads, nameBlobs)
 }
 
 // Sweep drops what the plan allows. Each room's log is trimmed from its
 // beginning, so what is kept stays without a gap: an entry older than the plan
 // allows waits behind one that a wrong clock made younger.
-func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (counts delivery.SweepCounts, err error) {
-	limit := int64(plan.Limit)
-	if limit <= 0 {
-		limit = 1000
-	}
-	for _, step := range sweepSteps {
-		done := counts
-		err := s.write(ctx, func(c *change) (err error) {
-			done = counts // of a run that came to nothing
+func (s *Store) Sweep(ctx context.Context, plan delivery.SweepPlan) (delivery.SweepCounts, error) {
+	return sweep.Run(ctx, plan, sweepSteps(), func(ctx context.Context, run func(*change) error) error {
+		return s.write(ctx, func(c *change) error {
 			clear(c.heads)
-			done.More, err = step(c, &plan, limit, &done)
-			return err
+			return run(c)
 		})
-		if err != nil {
-			return counts, err
-		}
-		if counts = done; counts.More {
-			break
-		}
-	}
-	return counts, nil
+	})
 }
 
 // dropRows is a step that deletes rows by their time.
-func dropRows(query string, of func(*delivery.SweepPlan, *delivery.SweepCounts) (before int64, count *int64)) sweepStep {
-	return func(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
-		before, count := of(plan, counts)
-		*count, err = c.exec(query, before, limit)
+func dropRows(rows sweep.Aged) sweep.Step[*change] {
+	done := ""
+	if rows.Done {
+		done = "acked = 1 AND "
+	}
+	query := fmt.Sprintf("DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s%[4]s ? LIMIT ?)", rows.Table, rows.Key, done, rows.Old)
+	return func(_ context.Context, c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+		count := rows.Count(counts)
+		*count, err = c.exec(query, rows.Before(plan), limit)
 		return *count == limit, err
 	}
 }
 
 // sweepLog trims rooms whose oldest entry is too old, those first.
-func sweepLog(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+func sweepLog(_ context.Context, c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
 	for rooms := 0; ; rooms++ {
 		r, found, err := c.first("SELECT n, first_seq, next_seq FROM rooms WHERE first_ms < ? ORDER BY first_ms LIMIT 1", plan.LogBefore)
 		if err != nil || !found {
@@ -149,7 +127,7 @@ func trim(c *change, room, first, next, before, limit int64) (gone int64, err er
 }
 
 // sweepWelcomes gives up Welcomes that nobody acknowledged for long.
-func sweepWelcomes(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+func sweepWelcomes(_ context.Context, c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
 	type welcome struct{ room, epoch, current int64 }
 	var old []welcome
 	limit = min(limit, sweepRooms)
@@ -175,14 +153,14 @@ func sweepWelcomes(c *change, plan *delivery.SweepPlan, limit int64, counts *del
 }
 
 // markUploads marks old uploads that nothing refers to.
-func markUploads(c *change, plan *delivery.SweepPlan, limit int64, _ *delivery.SweepCounts) (more bool, err error) {
+func markUploads(_ context.Context, c *change, plan *delivery.SweepPlan, limit int64, _ *delivery.SweepCounts) (more bool, err error) {
 	n, err := c.exec("UPDATE blobs SET dead = 1 WHERE id IN (SELECT id FROM blobs WHERE refs = 0 AND dead = 0 AND created_ms < ? LIMIT ?)", plan.UploadsBefore, limit)
 	return n == limit, err
 }
 
 // nameBlobs names the blobs that are marked: those stay until DeleteBlob says
 // that their bytes are gone.
-func nameBlobs(c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
+func nameBlobs(_ context.Context, c *change, plan *delivery.SweepPlan, limit int64, counts *delivery.SweepCounts) (more bool, err error) {
 	counts.Blobs = nil
 	err = c.query("SELECT id FROM blobs WHERE dead = 1 AND id > ? ORDER BY id LIMIT ?", func(r row) error {
 		var id delivery.BlobID

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/askucher/compax-core/delivery"
 	"github.com/askucher/compax-core/identity"
@@ -236,18 +235,7 @@ func (t *roomTx) SetStatus(status delivery.RoomStatus, successor *delivery.RoomI
 // Log reads entries. An entry that does not fit MaxBytes any more ends the page
 // unless it is the first.
 func (s *Store) Log(ctx context.Context, id delivery.RoomID, want delivery.LogRange) (entries []delivery.Entry, err error) {
-	limit, left := want.Limit, want.MaxBytes
-	if limit <= 0 || limit > delivery.MaxLogEntries {
-		limit = delivery.MaxLogEntries
-	}
-	if left <= 0 || left > delivery.MaxLogPage {
-		left = delivery.MaxLogPage
-	}
-	// What no seq can be is no negative number either.
-	after, upto := int64(min(want.After, math.MaxInt64)), int64(min(want.Upto, math.MaxInt64))
-	if upto == 0 {
-		upto = math.MaxInt64
-	}
+	after, upto, limit, left := want.Page()
 	tail := s.writer.tail.view()
 	err = s.snapshot(ctx, func(c *conn) error {
 		n, err := roomNumber(c, id)
