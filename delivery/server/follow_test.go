@@ -16,7 +16,7 @@ func followedStatesWeighTheirBytes(t *testing.T, w *world) {
 	in := w.start()
 	p := in.people("ada", "bob", "carl")
 	ids := map[string]delivery.RoomID{"one": p[0].create(delivery.RoomGroup), "three": group(t, p...)}
-	crowd := make([]*member, 500) // who are only listed
+	crowd := make([]*member, 200) // who are only listed
 	for i := range crowd {
 		crowd[i] = &member{device: &device{owner: newPerson(fmt.Sprint("listed ", i))}}
 	}
@@ -31,7 +31,7 @@ func followedStatesWeighTheirBytes(t *testing.T, w *world) {
 			runtime.ReadMemStats(&m)
 			return m.HeapAlloc
 		}
-		states := make([]*followed, 200)
+		states := make([]*followed, 48)
 		before := heap()
 		for i := range states {
 			states[i], err = in.readState(t.Context(), id, room.Epoch)
