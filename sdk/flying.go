@@ -30,9 +30,14 @@ func flying(tx Tx, id delivery.RoomID) (keys []string, list []delivery.AppendReq
 	return keys, list, err
 }
 
+// forgetFlying forgets what is in flight, but for its hashes: a restored service may yet
+// be given by others what it refused.
 func forgetFlying(tx Tx, id delivery.RoomID) error {
-	keys, _, err := flying(tx, id)
-	for _, key := range keys {
+	keys, list, err := flying(tx, id)
+	for i, key := range keys {
+		if err == nil {
+			err = keepMade(tx, id, list[i].Entry)
+		}
 		if err == nil {
 			err = tx.Delete(TableSetting, key)
 		}

@@ -66,6 +66,9 @@ func (e *Engine) gap(tx Tx, r *room, from, to uint64, why string) error {
 func (e *Engine) changedRoom(tx Tx, r *room, base Line, o opened) error {
 	if o.copied {
 		r.rec.Renew = whyWritten
+		if o.made {
+			r.rec.Renew = whyUnheard
+		}
 		return nil
 	}
 	if o.commit.SelfRemoved {

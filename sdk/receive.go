@@ -162,24 +162,13 @@ type opened struct {
 	commit *mls.StagedCommit
 	before *policy.Roster // with commit: who was in the room, and who is
 	after  *policy.Roster
-	copied bool   // commit by which another copy of this profile took this device's place
+	copied bool   // commit by which this device's place was taken, with keys that it has not
+	made   bool   // with copied: by itself, and it did not hear of it; otherwise by another copy of this profile
 	again  bool   // the same bytes were read before: the service was restored, or has forgotten that it has them
 	own    bool   // from this leaf: its content is in the outbox or kept, unless another copy said it
 	key    uint32 // with own: the generation that it used
 	cause  string // why it cannot be read
 }
-
-// errBroken is a commit that was ordered and cannot be processed here.
-type errBroken struct {
-	entry  delivery.Entry
-	reason string // a code of delivery.ReportRequest
-	err    error
-}
-
-func (b *errBroken) Error() string {
-	return fmt.Sprintf("the change of epoch %d at %d cannot be processed: %v", b.entry.Epoch, b.entry.Seq, b.err)
-}
-func (b *errBroken) Unwrap() error { return b.err }
 
 // take processes entries in their order: gap check, decryption, the room's rules,
 // then one transaction with the group's state, what was said, and the cursor.
@@ -223,6 +212,11 @@ func (e *Engine) take(ctx context.Context, r *room, entries []delivery.Entry) er
 			}
 			if o.again || holds(done, entry) {
 				o.again, o.cause = true, ""
+			}
+		}
+		if o.copied {
+			if o.made, err = e.madeHere(ctx, r, entry); err != nil {
+				return err
 			}
 		}
 		s = next
@@ -318,7 +312,7 @@ func (e *Engine) keep(ctx context.Context, r *room, s state, done []opened, step
 const whyWritten = "another copy of this profile has written to a chat"
 
 // twin reports whether an entry proves that another copy of this profile is in use.
-func (o opened) twin() bool { return o.copied || o.app != nil && o.app.Own }
+func (o opened) twin() bool { return o.copied && !o.made || o.app != nil && o.app.Own }
 
 // open processes one entry. A commit that cannot be processed is an *errBroken;
 // everything else that cannot be read names its cause in the result.
@@ -372,29 +366,10 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 	return o, s, nil, nil
 }
 
-// reasonCopied is no reason to report: the commit is right, and another copy of this
-// profile made it.
-const reasonCopied = "copied"
-
 // isThis reports whether a leaf is this very device's.
 func (e *Engine) isThis(leaf *wire.LeafNode) bool {
 	cred, err := policy.CheckLeaf(leaf)
 	return err == nil && cred.Identity() == e.account.Identity && cred.DeviceID() == e.account.Device
-}
-
-// reason is the code under which a broken commit is reported.
-func reason(err error) string {
-	switch {
-	case errors.Is(err, mls.ErrPath):
-		return "path_secret"
-	case errors.Is(err, mls.ErrConfirmationTag):
-		return "confirmation_tag"
-	case errors.Is(err, mls.ErrSignature), errors.Is(err, mls.ErrMembershipTag):
-		return "signature"
-	case errors.Is(err, mls.ErrTree):
-		return "parent_hash"
-	}
-	return "other"
 }
 
 // CauseKeyUsed is the [Line.Cause] of an entry of a leaf, epoch and generation that
@@ -422,36 +397,6 @@ func cause(err error, entry delivery.Entry, s state) string {
 		return "it does not decrypt: its sender or somebody on the way damaged it"
 	}
 	return "it is malformed"
-}
-
-// mend deals with a commit that cannot be processed: it is reported, and this
-// leaf is renewed when that is allowed, which it is when the room went on without
-// us. A commit against the rules is never followed.
-func (e *Engine) mend(ctx context.Context, r *room, b *errBroken) error {
-	if b.reason == reasonCopied {
-		if err := e.copied(ctx, whyWritten); err != nil {
-			return err
-		}
-		return e.rejoin(ctx, r, whyWritten)
-	}
-	if b.reason == "policy" {
-		if err := e.rewrite(ctx, r, func(rec *Room) { rec.Status = StatusStuck }); err != nil {
-			return err
-		}
-	} else if r.rec.Lost > 0 {
-		// The restored room went on from before what this device has followed.
-		if err := e.mustRenew(ctx, r, earlierState); err != nil {
-			return err
-		}
-		return e.rejoin(ctx, r, earlierState)
-	}
-	if err := e.client.Report(ctx, r.rec.ID, delivery.ReportRequest{Seq: b.entry.Seq, Epoch: b.entry.Epoch, Reason: b.reason}); err != nil {
-		return errors.Join(b, err)
-	}
-	if b.reason == "policy" {
-		return fmt.Errorf("%w: %w", ErrStuck, b)
-	}
-	return e.comeIn(ctx, r, r.rec.ID, fmt.Sprintf("the change of epoch %d could not be read here", b.entry.Epoch), groundBroken)
 }
 
 // remember reads the hashes of what was read before, once the service has been

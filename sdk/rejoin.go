@@ -182,11 +182,6 @@ func (e *Engine) comeIn(ctx context.Context, r *room, id delivery.RoomID, why st
 		if _, in := o.state.roster.Device(e.account.Device); in && o.leaves(e.account.Identity) {
 			return errLeaves
 		}
-		// Before it is sent: a device that never hears the answer has a leaf in a room
-		// that it does not know.
-		if err := e.Store.Update(ctx, func(tx Tx) error { return tx.Put(TableSetting, settingComing+id.String(), []byte{1}) }); err != nil {
-			return err
-		}
 		got, message, step, err := e.enterFromOutside(ctx, id, o)
 		if again(err) && delivery.CodeOf(err) != delivery.CodeHealing {
 			if err := e.pause(ctx, try, err); err != nil {
@@ -225,6 +220,17 @@ func (e *Engine) enterFromOutside(ctx context.Context, id delivery.RoomID, o *ou
 	c, err := e.mls.ExternalJoin(p)
 	if err != nil {
 		return got, nil, nil, fmt.Errorf("sdk: enter by external commit: %w", err)
+	}
+	// Before it is sent: a device that never hears the answer has a leaf in a room that it
+	// does not know, and may read in the log how it came there.
+	err = e.Store.Update(ctx, func(tx Tx) error {
+		if err := keepMade(tx, id, c.Message); err != nil {
+			return err
+		}
+		return tx.Put(TableSetting, settingComing+id.String(), []byte{1})
+	})
+	if err != nil {
+		return got, nil, nil, err
 	}
 	got, err = e.client.Append(ctx, id, delivery.AppendRequest{Entry: c.Message, GroupInfo: c.GroupInfo})
 	if err != nil {
