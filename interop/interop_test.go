@@ -35,7 +35,7 @@ func TestLifeTSMLS(t *testing.T) {
 func TestSuccessionTSMLS(t *testing.T) {
 	t.Parallel()
 	p := start(t, "ts-mls")
-	for _, suites := range [][2]uint16{{1, 3}, {2, 1}} {
+	for _, suites := range [][2]uint16{{1, 3}, {2, 1}, {3, 2}} {
 		t.Run(fmt.Sprintf("suite-%d", suites[0]), func(t *testing.T) {
 			t.Run("ours-creates", func(t *testing.T) { succession(t, suites[0], suites[1], &engine{}, p) })
 			t.Run("theirs-creates", func(t *testing.T) { succession(t, suites[0], suites[1], p, &engine{}) })
@@ -52,8 +52,9 @@ func TestHalfEmptyOpenMLS(t *testing.T) { both(t, "OpenMLS", halfEmpty) }
 func TestGrowthTSMLS(t *testing.T) {
 	t.Parallel()
 	p := start(t, "ts-mls")
-	for _, suite := range []uint16{1, 2} {
-		t.Run(fmt.Sprintf("suite-%d", suite), func(t *testing.T) { growth(t, suite, 17, p, &engine{}) })
+	for _, suite := range []uint16{1, 2, 3} {
+		t.Run(fmt.Sprintf("suite-%d/ours-creates", suite), func(t *testing.T) { growth(t, suite, 17, &engine{}, p) })
+		t.Run(fmt.Sprintf("suite-%d/theirs-creates", suite), func(t *testing.T) { growth(t, suite, 17, p, &engine{}) })
 	}
 }
 
@@ -73,8 +74,8 @@ func sized(t *testing.T, kind string, guests int, suites ...uint16) {
 	}
 }
 
-func TestSizesOpenMLS(t *testing.T) { sized(t, "OpenMLS", 8, 1, 3) }
-func TestSizesTSMLS(t *testing.T)   { sized(t, "ts-mls", 2, 1) }
+func TestSizesOpenMLS(t *testing.T) { sized(t, "OpenMLS", 8, 1, 2, 3) }
+func TestSizesTSMLS(t *testing.T)   { sized(t, "ts-mls", 2, 1, 2, 3) }
 
 // All three in one group, each creating it once.
 func TestTogether(t *testing.T) {
