@@ -11,17 +11,32 @@ started=$SECONDS
 [ -e "$out" ] || echo "  building $out: a few minutes the first time, an instant later" >&2
 tty=0; [ -t 2 ] && tty=1
 # go build -v prints one line per package it compiles, "go: downloading" per
-# module it fetches; anything else is an error and passes through.
-go build -v -o "$out" "$pkg" 2>&1 | awk -v tty="$tty" '
-	/^go: downloading / { print "  fetching " $3 " " $4; fflush(); next }
-	/^[a-z0-9.\/_-]+$/i {
-		n++
-		if (tty) { printf "\r  compiled %d packages: %-60.60s", n, $0; shown = 1 }
-		else if (n % 50 == 0) print "  compiled " n " packages"
-		fflush(); next
-	}
-	{ if (shown) { print ""; shown = 0 } print; fflush() }
-	END { if (tty && shown) print ""; if (n) print "  compiled " n " packages" }
-' >&2
+# module it fetches; anything else is an error and passes through. (Not awk:
+# Debian's own reads a pipe in blocks, and would show nothing for minutes.)
+shows() {
+	local n=0 shown= line
+	while IFS= read -r line || [ -n "$line" ]; do
+		case $line in
+		'go: downloading '*) line=${line#go: downloading }; printf '  fetching %s\n' "$line" ;;
+		*[!A-Za-z0-9._/-]* | '')
+			[ -z "$shown" ] || printf '\n'
+			shown=
+			printf '%s\n' "$line"
+			;;
+		*)
+			n=$((n + 1))
+			if [ "$tty" = 1 ]; then
+				printf '\r  compiled %d packages: %-60.60s' "$n" "$line"
+				shown=1
+			elif [ $((n % 50)) = 0 ]; then
+				printf '  compiled %d packages\n' "$n"
+			fi
+			;;
+		esac
+	done
+	[ -z "$shown" ] || printf '\n'
+	[ "$n" = 0 ] || printf '  compiled %d packages\n' "$n"
+}
+go build -v -o "$out" "$pkg" 2>&1 | shows >&2
 took=$((SECONDS - started))
 [ "$took" -lt 3 ] || echo "  built $out in ${took} s" >&2
