@@ -176,7 +176,7 @@ func advance(roster *Roster, c Change) (*Roster, error) {
 		if !in {
 			return nil, fmt.Errorf("%w: leaf %d is blank", ErrRoster, u.Index)
 		}
-		if err := checkCapabilities(&u.Node.Capabilities); err != nil {
+		if err := checkContent(u.Node); err != nil {
 			return nil, err
 		}
 		cred, err := m.successor(u.Node)

@@ -28,6 +28,8 @@ var (
 	ErrRevoked = errors.New("policy: the device is revoked")
 	// ErrCapabilities: a leaf or a room lacks what every room requires.
 	ErrCapabilities = errors.New("policy: a required capability is missing")
+	// ErrLeafSize: a leaf holds more than [MaxLeafExtensions] or [MaxLeafCapabilities].
+	ErrLeafSize = errors.New("policy: a leaf holds too much")
 	// ErrExtensions: the GroupContext is not that of one of our rooms.
 	ErrExtensions = errors.New("policy: the group context is not that of a room")
 	// ErrComponent: a component's data or update is malformed or not allowed.
@@ -61,7 +63,7 @@ var (
 // wraps.
 func Causes() []error {
 	return []error{
-		ErrRevoked, ErrRole, ErrCredential, ErrCapabilities, ErrExtensions, ErrComponent, ErrRoster, ErrExternal,
+		ErrRevoked, ErrRole, ErrCredential, ErrCapabilities, ErrLeafSize, ErrExtensions, ErrComponent, ErrRoster, ErrExternal,
 		ErrHeld, ErrLeftOut, ErrUnderRemoval, ErrRemovalFirst, ErrAuthority, ErrPartial, ErrProposal,
 		ErrSuccession,
 	}

@@ -68,17 +68,36 @@ func parseCredential(c *wire.Credential, signatureKey []byte) (identity.Unverifi
 	return u, nil
 }
 
+// What a leaf may hold besides its keys and its credential. Everybody in a room keeps
+// every leaf of it, so that one member's four kilobytes are four for each.
+const (
+	MaxLeafExtensions   = 4 << 10 // bytes of all its extensions
+	MaxLeafCapabilities = 256     // entries of all its lists of capabilities
+)
+
 // CheckLeaf checks what every leaf must have, on whichever path it comes in:
-// credential (as [CheckCredential]) and capabilities (ErrCapabilities).
+// credential (as [CheckCredential]), capabilities (ErrCapabilities) and size
+// (ErrLeafSize).
 func CheckLeaf(leaf *wire.LeafNode) (identity.Credential, error) {
 	c, err := CheckCredential(&leaf.Credential, leaf.SignatureKey)
 	if err != nil {
 		return identity.Credential{}, err
 	}
-	return c, checkCapabilities(&leaf.Capabilities)
+	return c, checkContent(leaf)
 }
 
-func checkCapabilities(c *wire.Capabilities) error {
+// checkContent checks what a leaf holds besides its keys and its credential.
+func checkContent(leaf *wire.LeafNode) error {
+	c, size := &leaf.Capabilities, 0
+	for _, x := range leaf.Extensions {
+		size += len(x.ExtensionData) + extensionHeader
+	}
+	if size > MaxLeafExtensions {
+		return fmt.Errorf("%w: its extensions take %d bytes, and may take %d", ErrLeafSize, size, MaxLeafExtensions)
+	}
+	if n := len(c.Versions) + len(c.CipherSuites) + len(c.Extensions) + len(c.Proposals) + len(c.Credentials); n > MaxLeafCapabilities {
+		return fmt.Errorf("%w: it names %d capabilities, and may name %d", ErrLeafSize, n, MaxLeafCapabilities)
+	}
 	if !slices.Contains(c.Extensions, wire.ExtensionTypeAppDataDictionary) ||
 		!slices.Contains(c.Proposals, wire.ProposalTypeAppDataUpdate) ||
 		!slices.Contains(c.Proposals, wire.ProposalTypeSelfRemove) ||
@@ -87,6 +106,9 @@ func checkCapabilities(c *wire.Capabilities) error {
 	}
 	return nil
 }
+
+// extensionHeader is what an extension takes besides its data: its type and a length.
+const extensionHeader = 4
 
 // CheckSuccessor decides whether a leaf may replace the one that stood at the
 // same index: the same identity, device id and keys (RFC 9420 §5.3.1), in a

@@ -177,7 +177,7 @@ func checkOne(a authority, p Proposal) error {
 		return mayUpdate(room, roster, sender, p.Proposal.AppDataUpdate)
 	case t == wire.ProposalTypeUpdate && byReference:
 		leaf := &p.Proposal.Update.LeafNode
-		if err := checkCapabilities(&leaf.Capabilities); err != nil {
+		if err := checkContent(leaf); err != nil {
 			return err
 		}
 		_, err := sender.successor(leaf)

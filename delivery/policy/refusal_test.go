@@ -43,6 +43,58 @@ func TestEachCapabilityIsRequired(t *testing.T) {
 	}
 }
 
+// TestLeafSizeIsBounded: a leaf may hold as much as is allowed and not a byte or a name
+// more, whether it is added, read with a tree, or put in the place of another.
+func TestLeafSizeIsBounded(t *testing.T) {
+	d := newPerson(1).device(t, 11)
+	for name, c := range map[string]struct {
+		fill func(leaf *wire.LeafNode, more int)
+		why  string
+	}{
+		"one extension": {func(leaf *wire.LeafNode, more int) {
+			leaf.Extensions = wire.Extensions{{ExtensionType: 0xff00, ExtensionData: make([]byte, MaxLeafExtensions-extensionHeader+more)}}
+		}, "4097 bytes"},
+		"many empty extensions": {func(leaf *wire.LeafNode, more int) {
+			leaf.Extensions = make(wire.Extensions, MaxLeafExtensions/extensionHeader+more)
+		}, "4100 bytes"},
+		"versions": {func(leaf *wire.LeafNode, more int) {
+			c := &leaf.Capabilities
+			c.Versions = append(c.Versions, make([]wire.ProtocolVersion, freeNames(c)+more)...)
+		}, "257 capabilities"},
+		"suites": {func(leaf *wire.LeafNode, more int) {
+			c := &leaf.Capabilities
+			c.CipherSuites = append(c.CipherSuites, make([]wire.CipherSuite, freeNames(c)+more)...)
+		}, "257 capabilities"},
+		"extensions": {func(leaf *wire.LeafNode, more int) {
+			c := &leaf.Capabilities
+			c.Extensions = append(c.Extensions, make([]wire.ExtensionType, freeNames(c)+more)...)
+		}, "257 capabilities"},
+		"proposals": {func(leaf *wire.LeafNode, more int) {
+			c := &leaf.Capabilities
+			c.Proposals = append(c.Proposals, make([]wire.ProposalType, freeNames(c)+more)...)
+		}, "257 capabilities"},
+		"credentials": {func(leaf *wire.LeafNode, more int) {
+			c := &leaf.Capabilities
+			c.Credentials = append(c.Credentials, make([]wire.CredentialType, freeNames(c)+more)...)
+		}, "257 capabilities"},
+	} {
+		full, over := d.leaf(), d.leaf()
+		c.fill(full, 0)
+		c.fill(over, 1)
+		_, err := CheckLeaf(full)
+		wantErr(t, err, nil)
+		_, err = CheckLeaf(over)
+		wantRefusal(t, name, err, ErrLeafSize, c.why)
+		_, err = NewRoster(leavesIn(Leaf{0, over}))
+		wantRefusal(t, name+", in a tree", err, ErrLeafSize, c.why)
+	}
+}
+
+// freeNames is how many capabilities a leaf may name beside those that it names.
+func freeNames(c *wire.Capabilities) int {
+	return MaxLeafCapabilities - len(c.Versions) - len(c.CipherSuites) - len(c.Extensions) - len(c.Proposals) - len(c.Credentials)
+}
+
 func leavesIn(leaves ...Leaf) func(func(uint32, *wire.LeafNode) bool) {
 	return func(yield func(uint32, *wire.LeafNode) bool) {
 		for _, l := range leaves {

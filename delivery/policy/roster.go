@@ -44,7 +44,7 @@ type Leaf struct {
 }
 
 // NewRoster reads the leaves of a whole tree and verifies every credential
-// (ErrCredential, ErrRole, ErrCapabilities, ErrRoster).
+// (ErrCredential, ErrRole, ErrCapabilities, ErrLeafSize, ErrRoster).
 func NewRoster(leaves iter.Seq2[uint32, *wire.LeafNode]) (*Roster, error) {
 	return readRoster(leaves, true)
 }
@@ -64,7 +64,7 @@ func readRoster(leaves iter.Seq2[uint32, *wire.LeafNode], verify bool) (*Roster,
 		if err != nil {
 			return nil, err
 		}
-		if err := checkCapabilities(&leaf.Capabilities); err != nil {
+		if err := checkContent(leaf); err != nil {
 			return nil, err
 		}
 		index, unverified = append(index, i), append(unverified, u)
