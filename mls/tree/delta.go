@@ -79,8 +79,9 @@ func appendChange(b []byte, old, now *node, at NodeIndex) []byte {
 // added returns the unmerged leaves that now has more than old, when that is all
 // in which they differ.
 func added(old, now *wire.ParentNode) ([]uint32, bool) {
-	// mutants: equivalent: a parent hash changes only together with the key
-	if old == nil || string(old.EncryptionKey) != string(now.EncryptionKey) || string(old.ParentHash) != string(now.ParentHash) {
+	if old == nil || string(old.EncryptionKey) != string(now.EncryptionKey) ||
+		// mutants: equivalent: a parent hash changes only together with the key
+		string(old.ParentHash) != string(now.ParentHash) {
 		return nil, false
 	}
 	var more []uint32

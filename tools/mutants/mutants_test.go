@@ -210,6 +210,18 @@ func TestListIsHeldToTheSources(t *testing.T) {
 	}
 }
 
+// TestTooSlow: only where nothing but the time ended the run.
+func TestTooSlow(t *testing.T) {
+	for _, c := range []struct {
+		killers []string
+		want    bool
+	}{{nil, false}, {[]string{"mls: timeout"}, true}, {[]string{"mls.TestX", "mls: timeout"}, false}, {[]string{"mls: crash"}, false}} {
+		if got := tooSlow(c.killers); got != c.want {
+			t.Errorf("%q: %v", c.killers, got)
+		}
+	}
+}
+
 func mustFind(t *testing.T) []check {
 	t.Helper()
 	checks, err := findChecks("sample", "sample.go", []byte(sample), false)

@@ -202,6 +202,12 @@ func runTests(ctx context.Context, opt options, b testBinary, env string) []stri
 	return slices.Compact(failed)
 }
 
+// tooSlow reports whether no test failed, and a run ended for its time alone. That shows
+// nothing of a check that only makes the code faster, nor on a busy machine.
+func tooSlow(killers []string) bool {
+	return len(killers) > 0 && !slices.ContainsFunc(killers, func(k string) bool { return !strings.HasSuffix(k, ": timeout") })
+}
+
 // report writes the table and tells the survivors. unjudged are the packages
 // whose tests did not run to their end: what none of the others noticed, they
 // may notice.
@@ -219,6 +225,9 @@ func report(opt options, outcomes []outcome, unjudged []string) (survivors int, 
 	for _, o := range outcomes {
 		verdict := ""
 		switch {
+		case o.equivalent != "" && tooSlow(o.killers):
+			apart++
+			verdict = "equivalent, but its run took too long: " + o.equivalent
 		case o.equivalent != "" && len(o.killers) > 0:
 			wrong++
 			verdict = "NOT EQUIVALENT: noticed by " + strings.Join(o.killers, ", ") + ", though the source says: " + o.equivalent
