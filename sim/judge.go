@@ -275,8 +275,32 @@ func (w *World) entriesOf(s said) (seqs []uint64) {
 	return seqs
 }
 
+// haveThere is who is in a room, and the messages that any of them has read there. Who was removed
+// by a change that a restore has lost is not in it, and says nothing again there: it knows
+// of its removal. What it said and none of these has nobody can bring back.
+func (w *World) haveThere(ctx context.Context, room delivery.RoomID, in []present) (here map[*device]bool, have map[content.MessageID]bool, err error) {
+	here, have = map[*device]bool{}, map[content.MessageID]bool{}
+	for _, d := range in {
+		here[d.device] = true
+		lines, err := d.engine.History(ctx, room, 0, 0, true)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s reads %s: %w", d, room, err)
+		}
+		for _, l := range lines {
+			if l.Seq > d.rec.First { // not from the archive, which gives nobody the entry
+				have[l.ID] = true
+			}
+		}
+	}
+	return here, have, nil
+}
+
 func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []present, out map[*device]bool) error {
 	at, err := w.shownAt(ctx, room)
+	if err != nil {
+		return err
+	}
+	here, have, err := w.haveThere(ctx, room, in)
 	if err != nil {
 		return err
 	}
@@ -316,7 +340,7 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []prese
 			}
 		}
 		for i, s := range w.said {
-			if i < w.lost && i >= w.saved && (s.by.gone || out[s.by]) {
+			if i < w.lost && i >= w.saved && (s.by.gone || out[s.by] || !here[s.by] && !have[s.id]) {
 				continue // a restore lost it, and the device that could say it again is gone or out
 			}
 			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
