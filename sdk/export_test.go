@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/askucher/compax-core/content"
 	"github.com/askucher/compax-core/delivery"
@@ -244,4 +245,21 @@ func (e *Engine) Repeat(ctx context.Context, id delivery.RoomID, seq uint64) err
 	}
 	_, err = e.client.Append(ctx, id, delivery.AppendRequest{Entry: entry.Bytes})
 	return err
+}
+
+// Doorbell is doorbell.
+type Doorbell = doorbell
+
+// Hung is hung.
+func (b *doorbell) Hung(now time.Time) { b.hung(now) }
+
+// Rang is rang.
+func (b *doorbell) Rang(now time.Time) { b.rang(now) }
+
+// Looks is looks.
+func (b *doorbell) Looks() { b.looks() }
+
+// LeftOf is left.
+func LeftOf(b *doorbell, now time.Time, rooms int, late float64) time.Duration {
+	return b.left(now, rooms, late)
 }

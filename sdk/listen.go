@@ -196,14 +196,16 @@ func (e *Engine) moveOn(ctx context.Context, id delivery.RoomID, heard uint64) e
 const calm = 30 * time.Second
 
 // Follow keeps the profile up to date until ctx ends: it reads what is missing,
-// then what a socket rings for, and connects again when the connection breaks. It
+// then what a socket rings for, and connects again when the connection breaks, or when
+// it was silent for so long that it may be dead (from five minutes, later an hour). It
 // ends with nil when ctx does, with ErrRevoked, with ErrClosed, or when the store fails.
 func (e *Engine) Follow(ctx context.Context) error {
 	told := false      // that there is no connection
 	var back time.Time // when it was last told that there is one again
+	var bell doorbell
 	for try := 0; ; try++ {
 		began := e.Now()
-		err := e.follow(ctx, func() {
+		err := e.follow(ctx, &bell, func() {
 			if told {
 				e.Warn("the connection is back")
 				back = e.Now()
@@ -216,6 +218,12 @@ func (e *Engine) Follow(ctx context.Context) error {
 		if e.life.ctx.Err() != nil {
 			return ErrClosed
 		}
+		if errors.Is(err, errQuiet) {
+			bell.looks()
+			try = -1
+			continue
+		}
+		bell.quiet = 0
 		if err != nil && !isNet(err) && !errors.Is(err, client.ErrGarbage) && delivery.CodeOf(err) != delivery.CodeLogIn {
 			return err
 		}
@@ -235,8 +243,8 @@ func (e *Engine) Follow(ctx context.Context) error {
 }
 
 // follow reads what is missing, then what a socket rings for. connected is called
-// when the socket is open.
-func (e *Engine) follow(ctx context.Context, connected func()) error {
+// when the socket is open. It ends with errQuiet when it is time to look without it.
+func (e *Engine) follow(ctx context.Context, bell *doorbell, connected func()) error {
 	if err := e.Sync(ctx); err != nil {
 		return err
 	}
@@ -244,20 +252,27 @@ func (e *Engine) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return err
 	}
-	c, err := e.client.Connect(ctx, cursors)
+	c, err := e.connect(ctx, cursors)
 	if err != nil {
 		return e.fail(ctx, err)
 	}
 	defer func() { _ = c.Close() }() // it is of no use any more
 	defer e.uplink.use(c)()
 	connected()
+	bell.hung(e.Now())
+	quiet := e.listenTo(ctx, bell, c, len(cursors))
+	defer quiet()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	for {
 		frame, err := c.Receive(ctx)
+		if err != nil && quiet() {
+			return errQuiet
+		}
 		if err != nil {
 			return e.fail(ctx, err)
 		}
+		bell.rang(e.Now())
 		if _, drain := frame.(*delivery.Drain); drain {
 			return nil
 		}
