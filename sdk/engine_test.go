@@ -430,6 +430,36 @@ func TestListenHearsOnce(t *testing.T) {
 	}))
 }
 
+// TestListeningEndsInTheMiddle: the time of a listening ends while a line is given, before
+// its place is stored. That is no error, and what is heard then is heard once.
+func TestListeningEndsInTheMiddle(t *testing.T) {
+	h := newHome(t)
+	ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+	room := ada.room("Ear")
+	ada.invite(room, bob)
+	want := []string{"one", "two", "three"}
+	for _, text := range want {
+		ada.say(room, text)
+	}
+	must(t, bob.Sync(t.Context()))
+	zero := uint64(0)
+	for name, l := range map[string]sdk.Listening{"a look at a part": {Room: &room, Since: &zero}, "the profile's own": {Room: &room}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []string
+		if err := bob.Listen(ctx, l, func(l sdk.Line) error {
+			got = append(got, l.Text)
+			cancel()
+			return nil
+		}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: heard %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestEachChatHasAPlaceOfItsOwn: where a profile has stopped listening counts for one
 // chat, whatever is heard of another, and a look at what lies after a number moves none.
 func TestEachChatHasAPlaceOfItsOwn(t *testing.T) {

@@ -62,6 +62,10 @@ func (e *Engine) Listen(ctx context.Context, l Listening, f func(Line) error) er
 		if err == nil {
 			err = people.wait(ctx, bell, ended)
 		}
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			<-ended // it ended while the store was read or written: what is left is heard below
+			err = nil
+		}
 		if err != nil {
 			cancel()
 			<-ended
@@ -114,13 +118,14 @@ func (e *Engine) hear(ctx context.Context, l Listening, heard map[delivery.RoomI
 				after = *l.Since
 			}
 		}
-		if after, err = e.hearRoom(ctx, l, rec, after, give); err != nil {
+		after, err = e.hearRoom(ctx, l, rec, after, give)
+		heard[rec.ID] = after
+		if err != nil {
 			if l.Since != nil {
 				return err
 			}
 			return errors.Join(err, e.moveOn(context.WithoutCancel(ctx), rec.ID, after))
 		}
-		heard[rec.ID] = after
 	}
 	return nil
 }
