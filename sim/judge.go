@@ -343,7 +343,7 @@ func (w *World) judgeLines(ctx context.Context, room delivery.RoomID, in []prese
 			if i < w.lost && i >= w.saved && (s.by.gone || out[s.by] || !here[s.by] && !have[s.id]) {
 				continue // a restore lost it, and the device that could say it again is gone or out
 			}
-			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) }
+			told := func(seq uint64) bool { return unread[seq] || excused(lines, seq) || lacks(past, seq) }
 			if s.room != room || shown[s.id] == 1 || told(s.seq) || slices.ContainsFunc(w.entriesOf(s), told) || slices.ContainsFunc(at[s.id], told) || absent(d.rec, past, lines, d.device, s.seq) {
 				continue
 			}
@@ -363,13 +363,16 @@ func excused(lines []sdk.Line, seq uint64) bool {
 	return false
 }
 
+// lacks reports whether a device says that it cannot show what had a seq before it came
+// in. What a restore lost and others brought back has another one besides its first.
+func lacks(past sdk.Past, seq uint64) bool {
+	return slices.ContainsFunc(slices.Concat(past.Missing, past.Withheld), func(x sdk.Span) bool { return x.From <= seq && seq <= x.To })
+}
+
 // absent reports whether this device was no member when a seq was given: before
 // it first came in, or between leaving and coming in again. What its account could
 // read before and the archive had is here all the same.
 func absent(rec sdk.Room, past sdk.Past, lines []sdk.Line, d *device, seq uint64) bool {
-	if slices.ContainsFunc(slices.Concat(past.Missing, past.Withheld), func(x sdk.Span) bool { return x.From <= seq && seq <= x.To }) {
-		return true
-	}
 	if seq <= rec.First {
 		return !slices.ContainsFunc(past.Read, func(x sdk.Span) bool { return x.From <= seq && seq <= x.To })
 	}
