@@ -1,7 +1,9 @@
 package sdk_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -166,4 +168,73 @@ func TestAttackRemovalThatNobodySigned(t *testing.T) {
 	b.answer = nil
 	ada.say(room, "here I am")
 	bob.reads(room, "one", "two", "from the copy", "here I am")
+}
+
+// TestAttackEvidenceOfACopy: a service that shows a device what nobody signed as this
+// device's own commit, or one of its own messages under that label, does not make it believe
+// in a copy of its profile, and the chat goes on.
+func TestAttackEvidenceOfACopy(t *testing.T) {
+	for name, forge := range map[string]func(room sdk.Room, own []byte) []byte{
+		"its own message as a commit": func(_ sdk.Room, own []byte) []byte { return own },
+		"a commit without a signature": func(room sdk.Room, _ []byte) []byte {
+			public := wire.PublicMessage{
+				Content: wire.FramedContent{
+					GroupID: room.ID[:], Epoch: room.Epoch, ContentType: wire.ContentTypeCommit,
+					Sender: wire.Sender{SenderType: wire.SenderTypeMember, LeafIndex: 0}, // who made the room
+					Commit: &wire.Commit{},
+				},
+				Auth:          wire.FramedContentAuthData{Signature: make([]byte, 64), ConfirmationTag: make([]byte, 32)},
+				MembershipTag: make([]byte, 32),
+			}
+			return wire.Marshal(&wire.MLSMessage{WireFormat: wire.WireFormatPublicMessage, PublicMessage: &public})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			ada, bob := newPerson(t, h, "ada"), newPerson(t, h, "bob")
+			room := ada.room("Labels")
+			ada.invite(room, bob)
+			must(t, ada.Close())
+			var b *between
+			warned := ada.opens(func(c *sdk.Config) {
+				b = &between{Transport: c.Transport}
+				c.Transport = b
+			})
+			var own []byte
+			b.body = func(path string, r io.Reader) io.Reader {
+				if !strings.HasSuffix(path, room.String()+"/append") {
+					return r
+				}
+				raw, err := io.ReadAll(r)
+				must(t, err)
+				a, err := delivery.ParseAppend(raw)
+				must(t, err)
+				own = a.Entry
+				return bytes.NewReader(raw)
+			}
+			ada.say(room, "one")
+			b.body = nil
+			before, err := ada.RoomOf(t.Context(), room)
+			must(t, err)
+			shown := 0
+			b.answer = func(_, path string, _ url.Values) (int, string, []byte) {
+				if !strings.HasSuffix(path, room.String()+"/log") {
+					return 0, "", nil
+				}
+				shown++
+				entry := delivery.Entry{Seq: before.Cursor + 1, Epoch: before.Epoch, Kind: delivery.KindCommit, Bytes: forge(before, own)}
+				page := delivery.LogPage{Head: entry.Seq, First: 1, Entries: []delivery.Entry{entry}}
+				return 200, delivery.BinaryType, page.AppendTo(nil)
+			}
+			if err := ada.Refresh(t.Context(), room); shown == 0 {
+				t.Errorf("it was never shown: %v", err)
+			}
+			if warnsOfCopy(*warned) {
+				t.Errorf("it believes in a copy: %q", *warned)
+			}
+			b.answer = nil
+			ada.say(room, "two")
+			bob.reads(room, "one", "two")
+		})
+	}
 }

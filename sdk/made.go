@@ -16,7 +16,7 @@ import (
 
 // settingMade and the id of a room hold the SHA-256 of the latest commits that this
 // device sent there, 32 bytes each, in the order in which it sent or gave up on them.
-const settingMade = "made."
+const settingMade = "commits."
 
 // madeAtMost bounds how many are remembered of a room: a device that comes back after
 // more tries than that, none of which it heard of, takes itself for a copy, and comes in

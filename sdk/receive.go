@@ -354,7 +354,7 @@ func (e *Engine) open(r *room, s state, entry delivery.Entry) (opened, state, *m
 		o.own, o.key = true, own.Generation
 		return o, s, nil, nil
 	}
-	if errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindCommit {
+	if own == nil && errors.Is(err, mls.ErrOwnMessage) && entry.Kind == delivery.KindCommit { // signed by this leaf
 		return o, s, nil, &errBroken{entry, reasonCopied, err}
 	}
 	if entry.Kind == delivery.KindCommit && entry.Epoch >= s.group.Epoch() && s.group.Active() {
