@@ -25,7 +25,7 @@ check: ## format, vet, import rules, linters, known vulnerabilities: fast, befor
 	@tools/check.sh
 
 race: ## the tests of PKG with the race detector, e.g. make race PKG=./delivery/...
-	@mapfile -t race <tools/race.flags; tools/with-postgres.sh go test "$${race[@]}" $(or $(PKG),./... ./internal/testdata)
+	@tools/with-postgres.sh go test -race $(or $(PKG),./... ./internal/testdata)
 
 fuzz: ## run every fuzz target for FUZZTIME (default 60s); PKG narrows it
 	@tools/fuzz.sh $(or $(FUZZTIME),60s) $(or $(PKG),./...)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package scripts
-
-func raceFlags() ([]string, error) { return nil, nil }
