@@ -41,7 +41,7 @@ while read -r line; do skipped "$line"; done <"$SKIPPED_FILE"
 # official vectors follow below, without the race detector: under it they take
 # minutes, and what of the engine runs in parallel has tests of its own here.
 CGO_ENABLED=1 go tool -modfile=tools/go.mod gotestsum --format pkgname -- \
-	"${race[@]}" -vet=off -timeout 20m -skip '^TestVectors' ./... ./internal/testdata
+	"${race[@]}" -vet=off -timeout 40m -skip '^TestVectors' ./... ./internal/testdata
 
 # Every case of the official vectors ran: their number per file and suite is
 # compared with what the files hold.
